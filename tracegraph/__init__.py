@@ -30,8 +30,9 @@ The packages, in the order of their imports:
 
 Below them are single files without imports of the package (`dtypes`, `user_source`, `locks`, …);
 `limits`, `modes`, `progress`, `streams`, `memory`, `raw_memory`, `capabilities`, `callbacks`,
-`event` and `debug` are features of one file each, `c_functions` is what `callbacks` checks, and
-`public_names` gathers the names of a package.
+`event` and `debug` are features of one file each, `c_functions` is what `callbacks` checks,
+`public_names` gathers the names of a package, and `single_imports` imports modules of others.
+`generated` is code that is written at run time.
 """
 
 from importlib import import_module as _import_module

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any
+
+from tracegraph.generated.dataclass import dataclass
 
 _LEGACY = 1  # CU_STREAM_LEGACY: what the handle 0 means
 _PER_THREAD = 2  # CU_STREAM_PER_THREAD

@@ -7,10 +7,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from numbers import Real
 
 from tracegraph.errors import TimeLimitError
+from tracegraph.generated.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from tracegraph import errors
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.user_source import Source, user_source
 
 INTERVAL = 0.5

@@ -8,7 +8,6 @@ accurate Jacobi SVD algorithm I, 2008).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from lowering.algorithms.parts import adjoint, diagonal, identity, scaled, squar
 from lowering.algorithms.qr import qr
 from tracegraph import numpy as tnp
 from tracegraph.control import fori_loop, while_loop
+from tracegraph.generated.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

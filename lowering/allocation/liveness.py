@@ -9,11 +9,12 @@ to be over, and tested again only once that node is.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from heapq import heappop, heappush
 
 from lowering.draft.dependences import DEPENDENCE_WINDOW, Order, precedes
 from lowering.draft.draft_nodes import Block, DraftNode
+from tracegraph.generated.dataclass import dataclass
 
 _WINDOW = (1 << DEPENDENCE_WINDOW + 1) - 1
 

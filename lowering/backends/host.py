@@ -46,6 +46,7 @@ TARGET = Target(
         gigaflop=1e4,
         gigaoperation=1.2e5,
         collective=50.0,
+        exchange=inf,
         near_line=0.5,
         columns=1,
         full_threads=1,
@@ -148,7 +149,7 @@ def host_source(plan: Plan) -> str:
         from lowering.native.report import source_text
 
         return source_text(plan)
-    from lowering.backends.cuda import CudaBackend
+    from lowering.backends.cuda_backend import CudaBackend
 
     return CudaBackend().source(plan)
 

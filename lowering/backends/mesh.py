@@ -7,22 +7,23 @@ from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from itertools import count
+from math import inf
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from lowering.backends.cuda import CudaBackend
+from lowering.backends.cuda_backend import CudaBackend
 from lowering.backends.gpus import count_gpus
 from lowering.backends.host import HostBackend
-from lowering.legalization.features import override
 from lowering.mesh.executable import MeshExecutable
+from lowering.mesh.meeting_of_processes import MeetingOfBuilds
 from lowering.mesh.same_program import require_same_program
 from lowering.mesh.together import in_threads
-from lowering.plan.calls.rendezvous import PeerMeeting, place
+from lowering.plan.calls.rendezvous import BuildMeeting, PeerMeeting, place
 from lowering.plan.lockstep import collective_of
 from lowering.plan.nodes import launched as launched_nodes
 from lowering.plan.plan import Plan
+from lowering.plan.target.features import override
 from lowering.plan.target.target import Target
-from tracegraph.concurrency.each_in_a_thread import each_in_a_thread
 from tracegraph.concurrency.weak_set import ConcurrentWeakSet
 from tracegraph.distributed.membership import peers, process_index
 from tracegraph.errors import MeshDeviceError
@@ -61,11 +62,16 @@ class MeshBackend(Backend):
 
     @property
     def target(self) -> Target:
-        """That of one device. Devices of other processes cannot be reached by stores."""
+        """That of one device. Kernels store into the memory of the others if all belong to one
+        process, or each to one of its own on the same machine.
+        """
         found: Target = self._devices[0].target
-        if self.mesh.processes == 1 or found.persistent is None:
+        alone = self.mesh.processes == 1
+        of_each = len(self.mesh.local_devices) == 1 and not self._on_several_machines
+        if alone or of_each or found.persistent is None:
             return found
-        return replace(found, persistent=replace(found.persistent, exchange=None))
+        costs = replace(found.costs, exchange=inf)
+        return replace(found, costs=costs, persistent=replace(found.persistent, exchange=None))
 
     def compile(self, plan: Plan) -> MeshExecutable:
         """An executable of the Plan of each device of this process.
@@ -88,7 +94,10 @@ class MeshBackend(Backend):
         if self._are_own:
             _require_gpus(self.mesh)
         gpus = self._connected()
-        meeting, apart = PeerMeeting(self.mesh.shape), self._on_several_machines
+        apart, channel = self._on_several_machines, peers()
+        meeting: BuildMeeting = PeerMeeting(self.mesh.shape)
+        if channel is not None and self.mesh.processes > 1:
+            meeting = MeetingOfBuilds(channel, self.mesh, program)
         calls = filter(None, map(collective_of, launched_nodes(plan.graph)))
         communicators = gpus.communicators if any(calls) else None
         first = self.mesh.local_devices[0]
@@ -108,11 +117,10 @@ class MeshBackend(Backend):
             finally:
                 place.communicators, place.peers, place.device = None, None, 0
 
-        parts: list[Any] = each_in_a_thread(
-            [partial(compile_one, i) for i in range(len(self._devices))]
-        )
+        parts = gpus.built(compile_one, len(self._devices))
         gpus.add(parts)
-        launched = partial(gpus.launched, program=program, driven=apart)
+        driven = not all(part.features.conditional_nodes for part in parts)
+        launched = partial(gpus.launched, program=program, driven=driven)
         return MeshExecutable(plan, parts, launched, lambda: gpus.abandoned)
 
     @property
@@ -158,12 +166,6 @@ class MeshBackend(Backend):
 
 def _require_gpus(mesh: Mesh) -> None:
     """Raise MeshDeviceError if there are fewer GPUs than the mesh has devices in this process."""
-    if mesh.processes > 1 and len(mesh.local_devices) > 1:
-        raise MeshDeviceError(
-            f"{mesh} has {len(mesh.local_devices)} GPUs in each of {mesh.processes} processes, "
-            "which must have one each",
-            f"start {mesh.size} processes, or make a mesh of {mesh.processes} devices",
-        )
     seen, ordinals = count_gpus(), mesh.ordinals
     if seen > max(ordinals):
         return

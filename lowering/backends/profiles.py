@@ -11,11 +11,14 @@ import numpy as np
 
 from lowering.backends.registry import backend, rates_on
 from lowering.plan.clocks import Timed, with_clocks
+from lowering.plan.nests.work import least_seconds
 from lowering.plan.plan import Plan
+from lowering.plan.reports.mesh_profile import MeshProfile
 from lowering.plan.reports.node_times import NodeTime
 from lowering.plan.reports.profile import Profile
-from lowering.plan.reports.rooflines import least_seconds, work_inside
+from lowering.plan.reports.rooflines import work_inside
 from lowering.plan.target.rates import Rates
+from tracegraph.sharding.sharded_buffer import ShardedBuffer
 from tracegraph.staging.interfaces import Executable
 from tracegraph.user_source import lines_of
 
@@ -24,9 +27,9 @@ _WARM_UP = 2
 
 def profile(
     plan: Plan, device: str, arguments: Sequence[Any], executable: Executable, launches: int
-) -> Profile:
+) -> Profile | MeshProfile:
     """The times of a Plan's nodes in some launches with these arguments; `executable` runs the Plan
-    as it is.
+    as it is. On a mesh, they are those of each device of this process; all processes call it.
 
     Raises:
         RuntimeError: the device cannot be used.
@@ -34,17 +37,25 @@ def profile(
     """
     rates = rates_on(device)
     calls = _call_seconds(executable, device, arguments, launches)
-    clocked, timed = with_clocks(plan, each_nest=device == "host")
+    mesh = plan.sharding.mesh if plan.sharding is not None else None
+    on_host = device == "host" if mesh is None else mesh.kind == "host"
+    clocked, timed = with_clocks(plan, each_nest=on_host)
     timing = backend(device).compile(clocked)
     try:
         timing.upload()
         for _ in range(_WARM_UP):
             timing(arguments)
-        times = [_to_host(timing(arguments)[-1]) for _ in range(launches)]
+        # of each launch, those of each device
+        times = [_blocks(timing(arguments)[-1]) for _ in range(launches)]
     finally:
         timing.close()
-    nodes = tuple([_node_time(each, times, rates) for each in timed])
-    return Profile(plan.name, nodes, launches, calls, rates, plan)
+    profiles = []
+    for own in zip(*times, strict=True):
+        nodes = tuple([_node_time(each, own, rates) for each in timed])
+        profiles.append(Profile(plan.name, nodes, launches, calls, rates, plan))
+    if mesh is None:
+        return profiles[0]
+    return MeshProfile(plan.name, dict(zip(mesh.local_devices, profiles, strict=True)))
 
 
 def _call_seconds(
@@ -71,5 +82,7 @@ def _node_time(
     return NodeTime(node.title, line, timed.depth, runs, seconds, work, least, number)
 
 
-def _to_host(result: Any) -> np.ndarray[Any, Any]:
-    return np.array(result.to_host() if hasattr(result, "to_host") else result)
+def _blocks(result: Any) -> list[np.ndarray[Any, Any]]:
+    if isinstance(result, ShardedBuffer):
+        return [np.array(block) for block in result.blocks_on_host()]
+    return [np.array(result.to_host() if hasattr(result, "to_host") else result)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from lowering.codegen.maps.transpose_tiles import Transpose
 from lowering.codegen.offsets import offsets_of
 from lowering.plan.target.hardware import WARP
+from tracegraph.generated.dataclass import dataclass
 
 FULL_DEVICE = 512
 """Blocks that fill a large GPU: four for each multiprocessor of an H200, which has 132."""
@@ -101,12 +101,14 @@ class RowGeometry:
 @dataclass(frozen=True, slots=True)
 class ProductGeometry:
     """Tiles of a product. A block has `groups` of `rows` × `columns` threads, each with a tile of a
-    matrix of its own, and each thread has `row_outputs` × `column_outputs` outputs.
+    matrix of its own, and each thread has `row_outputs` × `column_outputs` outputs. Or `slices` of
+    `rows` × `columns` threads have the same tile, and share the products of its sums.
 
-    A block reads `depth` products of each sum at a time. `splits` blocks share the sums of a tile:
-    each has a `share` of the products. The compiler has to leave registers for `resident` blocks of
-    a multiprocessor, so that one loads while another multiplies. With `by_warps`, tensor cores
-    multiply: a warp is 8 × 4 threads, and its matrices say which outputs a thread has.
+    A block reads `depth` products of each sum at a time, and each slice multiplies a part of them.
+    `splits` blocks share the sums of a tile: each has a `share` of the products. The compiler has
+    to leave registers for `resident` blocks of a multiprocessor, so that one loads while another
+    multiplies. With `by_warps`, tensor cores multiply: a warp is 8 × 4 threads, and its matrices
+    say which outputs a thread has.
     """
 
     rows: int
@@ -114,6 +116,7 @@ class ProductGeometry:
     row_outputs: int
     column_outputs: int
     groups: int
+    slices: int
     depth: int
     batch: int
     row_tiles: int
@@ -128,7 +131,7 @@ class ProductGeometry:
     @property
     def threads(self) -> int:
         """Threads of a block."""
-        return self.groups * self.rows * self.columns
+        return self.groups * self.slices * self.rows * self.columns
 
     @property
     def height(self) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Set
-from dataclasses import dataclass
 
 from lowering.codegen.kernel_parameters import (
     Answer,
@@ -22,6 +21,7 @@ from lowering.codegen.kernel_parameters import (
 from lowering.codegen.preamble import c_type
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.nests.buffer import Buffer, overlap
+from tracegraph.generated.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

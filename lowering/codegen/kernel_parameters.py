@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from lowering.codegen.effects.print_records import Record
 from lowering.plan.nests.buffer import Buffer
+from lowering.plan.records.print_records import Record
+from tracegraph.generated.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ the table; nor are nodes of libraries and users, which have no code of ours.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Set
-from dataclasses import dataclass
 from typing import Any
 
 from lowering.codegen.kernel_code import KernelCode
@@ -22,6 +21,7 @@ from lowering.plan.selection import SelectionNode
 from lowering.plan.sort import SortNode
 from lowering.plan.target.hardware import WARP
 from lowering.plan.target.scope import Scope
+from tracegraph.generated.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

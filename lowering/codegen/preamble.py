@@ -79,7 +79,10 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     "matrices.cuh": ("tg_multiply_tf32", "tg_rounded_tf32"),
     "dependents.cuh": (),
     "prefetch.cuh": ("tg_prefetch_l2",),
-    "peers.cuh": ("tg_await_", "tg_post_", "tg_receive", "tg_room", "tg_word_of"),
+    "peers.cuh": (
+        *("tg_await_", "tg_post_", "tg_receive", "tg_room", "tg_word_of"),
+        *("tg_copy_part", "tg_fold_part"),
+    ),
     "sorting.cuh": ("tg_sort_", "tg_count_digits", "tg_rows"),
     "selection.cuh": ("tg_largest", "tg_ranked", "tg_places"),
     "persistent.cuh": (

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import replace
 from hashlib import sha256
 
 from lowering.codegen.geometry import block_threads, nest_geometry
@@ -28,10 +28,10 @@ from lowering.codegen.nests import buffers_of, nest_parameters, write_nest
 from lowering.codegen.node_code import NODE_CODE
 from lowering.codegen.persistent.persistent_kernel import persistent_text
 from lowering.codegen.persistent.surroundings import Surroundings
-from lowering.codegen.preamble import preamble
 from lowering.codegen.rows.cluster_geometry import cluster_of, resident_blocks
 from lowering.codegen.rows.column_runs import coarsened
 from lowering.codegen.source_writer import SourceWriter
+from lowering.codegen.units import Unit
 from lowering.plan.conditional_nodes import WhileNode
 from lowering.plan.custom_kernel import CustomKernelNode
 from lowering.plan.nests.analysis import nest_expressions
@@ -42,57 +42,8 @@ from lowering.plan.nodes import KernelNode, Node, launched, walk
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.plan import Plan
 from lowering.plan.target.hardware import ALIGNMENT
-from tracegraph.ir.op import CUSTOM_NAMESPACE, Combiner, Elementwise
+from tracegraph.ir.op import Combiner, Elementwise
 from tracegraph.ir.scalar_values import Apply
-
-
-@dataclass(frozen=True, slots=True)
-class Unit:
-    """The functions of a Plan by name, and the one that each kernel node launches.
-
-    `sequences` has the nodes of other kinds, each with kernels that run one after the other.
-    """
-
-    functions: Mapping[str, str]
-    kernels: Mapping[Node, KernelCode]
-    sequences: Mapping[Node, tuple[KernelCode, ...]] = field(default_factory=dict)
-    definitions: tuple[str, ...] = ()
-    """What users' elementwise functions need in each unit that has one."""
-
-    @property
-    def source(self) -> str:
-        """All functions as one translation unit."""
-        return translation_unit(self.functions.values(), self.definitions)
-
-    def codes(self, node: Node) -> tuple[KernelCode, ...]:
-        """The kernels that a node is launched as, in order.
-
-        Raises:
-            NotImplementedError: no code is written for its class.
-        """
-        if node in self.kernels:
-            return (self.kernels[node],)
-        if node not in self.sequences:
-            raise NotImplementedError(
-                f"nodes of kind {node.kind!r} cannot be emitted: enter their class in NODE_CODE or "
-                "EMITTERS"
-            )
-        return self.sequences[node]
-
-    @property
-    def launches(self) -> Iterator[KernelCode]:
-        """Every launch of a kernel."""
-        yield from self.kernels.values()
-        for codes in self.sequences.values():
-            yield from codes
-
-
-def translation_unit(functions: Iterable[str], definitions: Iterable[str] = ()) -> str:
-    """CUDA C++ that can be compiled: functions behind what they need."""
-    text = "\n".join(functions)
-    if CUSTOM_NAMESPACE in text:
-        text = "\n".join((*definitions, text))
-    return f"{preamble(text)}\n{text}"
 
 
 def unit_source(plan: Plan) -> Unit:

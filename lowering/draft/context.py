@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeVar
 
 from lowering.draft.draft_nodes import FinishedNode
 from lowering.plan.nests.buffer import Buffer, Space
 from lowering.plan.nodes import MemcpyNode
 from lowering.plan.target.target import Costs, OperandForm, Target
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.callbacks import HostFunction
 from tracegraph.ir.effects import Failure, PrintFormat
 from tracegraph.ir.program import Eqn

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from lowering.draft.arena_layout import ArenaLayout
 from lowering.draft.context import Context
@@ -11,6 +10,7 @@ from lowering.draft.dependences import accesses_of
 from lowering.draft.draft_nodes import Block, DraftNode, FinishedNode
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.plan import Donation
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.program import Program
 
 

@@ -9,7 +9,7 @@ A block has the nodes of one region, in an order that respects dependences.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple, Protocol, TypeGuard
 
 from lowering.plan.construct import Construct, Path
@@ -19,6 +19,7 @@ from lowering.plan.nests.kernel import Nest
 from lowering.plan.nests.rewriting import rename_in_nest
 from lowering.plan.nodes import Node
 from lowering.plan.target.scope import Scope
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.user_source import Source
 
 _NO_BUFFERS: frozenset[Buffer] = frozenset()

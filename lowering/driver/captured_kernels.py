@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from cuda.bindings import driver
@@ -14,6 +14,7 @@ from lowering.driver.error_checks import called, check
 from lowering.driver.foreign_captures import relaxed
 from lowering.driver.graphs import capture_nodes, node_kind
 from lowering.errors import UnrepeatableCaptureError
+from tracegraph.generated.dataclass import dataclass
 
 _Edge = tuple[int, int, int]
 """The ports and the type of an edge: programmatic ones are not as others."""

@@ -22,10 +22,17 @@ from lowering.driver.graphs import is_known
 from lowering.driver.handles import (
     CudaEvent,
     CudaExecutableGraph,
+    CudaTimer,
     DeviceAllocation,
     PinnedAllocation,
 )
 from lowering.driver.memory_resources import PoolMemory
+from lowering.driver.shared_memory import SharedBlock, allocate_block, opened_block
+
+_NON_BLOCKING = int(driver.CUstream_flags.CU_STREAM_NON_BLOCKING)
+
+MOST_AWAITED = 64
+"""Streams of other libraries for which an event is kept."""
 
 
 class CudaDriver(CudaDevice):
@@ -44,6 +51,8 @@ class CudaDriver(CudaDevice):
         self._memory_stream: Any = None
         self._stream_handle = self._stream.handle
         self.stream = int(self._stream_handle)
+        self.follows_legacy = True
+        self._arrivals: dict[int, CudaTimer] = {}
         self._stop_stream: Any = None
         self._levels: PinnedAllocation | None = None
 
@@ -56,6 +65,8 @@ class CudaDriver(CudaDevice):
         other._stream = Stream.from_handle(stream)
         other._stream_handle = handle
         other.stream = stream
+        other.follows_legacy = not called(driver.cuStreamGetFlags, handle) & _NON_BLOCKING
+        other._arrivals = {}
         other._stream_owner = owner
         other._memory_stream = self._device.create_stream(options=StreamOptions(nonblocking=True))
         return other
@@ -66,6 +77,19 @@ class CudaDriver(CudaDevice):
 
     def wait(self, event: Event) -> None:
         self.hand_over(event, self.stream)
+
+    def await_stream(self, stream: int) -> None:
+        """By one event for each stream, which is recorded again each time: the wait is for what the
+        stream had when the event was recorded last.
+        """
+        handle = driver.CUstream(stream)
+        event = self._arrivals.get(stream)
+        if event is None:
+            if len(self._arrivals) >= MOST_AWAITED:
+                self._arrivals.clear()
+            event = self._arrivals[stream] = CudaTimer.create(timed=False)
+        called(driver.cuEventRecord, event.event, handle)
+        called(driver.cuStreamWaitEvent, self._stream_handle, event.event, 0)
 
     def hand_over(self, event: Event, stream: int) -> None:
         assert isinstance(event, CudaEvent), "events come from this driver"
@@ -101,6 +125,12 @@ class CudaDriver(CudaDevice):
                     "mesh are joined by NVLink, or by PCIe with peer access"
                 )
         self._pool.grant_access(ordinals)
+
+    def allocate_shared(self, nbytes: int) -> SharedBlock:
+        return allocate_block(nbytes)
+
+    def open_shared(self, name: bytes) -> int:
+        return opened_block(name)
 
     def raise_flag(self, pointer: int, *, at_once: bool = False) -> None:
         """Copy a 1 or a 2 on a separate stream, and wait for this copy.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import Any, Literal
 
@@ -15,6 +15,7 @@ from cuda.core.graph import GraphDefinition
 from lowering.cuda.interface import Launch, SharedWords
 from lowering.driver.error_checks import called, check
 from lowering.plan.conditional_nodes import ConditionalKind
+from tracegraph.generated.dataclass import dataclass
 
 _SHARED_BYTES = 48 * 1024
 """Dynamic shared memory that a kernel may have without asking."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from lowering.driver.error_checks import NOT_READY, called, check
 from lowering.driver.foreign_captures import relaxed
 from lowering.driver.user_objects import TiedGraph
 from lowering.errors import ClosedGraphError
+from tracegraph.generated.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -112,6 +113,9 @@ def _destroy_event(event: Any) -> None:
     freed("an event", "cuEventDestroy", driver.cuEventDestroy(event))
 
 
+_UNTIMED = int(driver.CUevent_flags.CU_EVENT_DISABLE_TIMING)
+
+
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class CudaTimer:
     """An event that notes the time; destroyed when it is collected."""
@@ -120,9 +124,9 @@ class CudaTimer:
     handle: int
 
     @classmethod
-    def create(cls) -> CudaTimer:
-        """A new one."""
-        event = called(driver.cuEventCreate, 0)
+    def create(cls, *, timed: bool = True) -> CudaTimer:
+        """A new one, which may be told to note no time."""
+        event = called(driver.cuEventCreate, 0 if timed else _UNTIMED)
         timer = cls(event, int(event))
         weakref.finalize(timer, _destroy_event, event).atexit = False
         return timer

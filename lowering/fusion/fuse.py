@@ -12,7 +12,6 @@ No kernel prints or checks twice: those stay in order.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from math import prod
 
 from lowering.draft.context import Context
@@ -39,6 +38,7 @@ from lowering.plan.nests.kernel import (
 )
 from lowering.plan.nests.tiled_products import tiled_product
 from lowering.plan.target.target import FusionPolicy, Target
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.record import replace
 from tracegraph.ir.scalar_values import Load
 from tracegraph.user_source import Source

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from lowering.draft.context import Context
 from lowering.fusion.dead_stores import without_dead
 from lowering.fusion.pointwise import MAX_EXPRESSIONS
@@ -24,6 +22,7 @@ from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.kernel import MapNest, Nest, ReduceNest, RowNest, Store, space_index
 from lowering.plan.nests.rewriting import map_nest
 from lowering.plan.target.target import FusionPolicy
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.scalar import Axis, Const, Expr, both, const, select
 from tracegraph.ir.scalar_values import Accumulated, AsIndex, Load
 from tracegraph.ir.subexpressions import subexpressions, substitution

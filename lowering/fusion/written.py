@@ -11,12 +11,13 @@ Stores of parts that overlap are made one after the other.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from lowering.plan.nests.boxes import GuardBox, are_apart, box_of, is_within
 from lowering.plan.nests.kernel import Store
 from lowering.plan.nests.static_places import Indices, Places
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.scalar import TRUE, Expr, select
 from tracegraph.ir.scalar_values import Load
 

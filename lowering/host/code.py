@@ -6,7 +6,6 @@ All else, such as memory, checks of arguments, locks and limits, is the executab
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from random import Random
 from typing import Any, Protocol
 
@@ -18,6 +17,7 @@ from lowering.host.section_times import SectionTimes
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.plan import Plan
 from tracegraph import progress
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.types import ArrayType
 from tracegraph.staging.calls.clock import clock
 

@@ -1,8 +1,9 @@
 """GPUs of a mesh: their graphs are launched together, and end together.
 
 GPUs run by themselves, once the graph of each is launched. One thread launches all: several would
-only wait for one another. What a launch waits for are launches before, which all devices have. A
-stop is agreed upon by all in their loops. If that cannot be, as one of them does not come any more,
+only wait for one another. What a launch waits for are launches before, which all devices have. If
+the host drives loops, a launch ends with them, and each device has a thread. A stop is agreed upon
+by all in their loops. If that cannot be, as one of them does not come any more,
 all are abandoned, in the order that NCCL needs: stop words end loops, aborted communicators end
 what waits in them, and an abort returns when no graph refers to its communicator any more. Later
 calls make all anew.
@@ -11,8 +12,8 @@ calls make all anew.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from threading import Lock
 from typing import Any
 
@@ -20,6 +21,8 @@ from lowering.cuda.calls.executable import CudaExecutable
 from lowering.cuda.libraries.nccl import Communicators
 from lowering.cuda.streams.launched_together import LaunchedTogether
 from lowering.cuda.streams.timeline import Timeline
+from lowering.mesh.building import GRACE_SECONDS, each_built
+from lowering.mesh.launching import each_driven, only_launcher
 from lowering.mesh.together import Arguments, Results
 from lowering.plan.calls.rendezvous import place
 from tracegraph.concurrency.interrupts import interrupts_held_back
@@ -58,6 +61,38 @@ class MeshOfGpus:
         for executable in executables:
             self._executables.add(executable)
 
+    # Building
+
+    def built(self, make: Callable[[int], Executable], count: int) -> list[Any]:
+        """What `make` gives for each device of this process, while none of them is launched.
+
+        Raises:
+            BaseException: as `each_built`. If others wait for what has failed, all are abandoned.
+        """
+        with self.to_itself():
+            return each_built(make, count, self._look, self._meets, self._end_build)
+
+    def _look(self) -> None:
+        """Look whether all processes are there, and come in time.
+
+        Raises:
+            PeerLostError: one of them is not, or does not.
+        """
+        if self._communicators is not None:
+            self._communicators.check(None)
+            self._communicators.check_meetings()
+
+    def _meets(self) -> bool:
+        """Whether a device waits for others inside of the library, for longer than is usual."""
+        made = self._communicators
+        return made is not None and made.longest_meeting() > GRACE_SECONDS
+
+    def _end_build(self, failure: BaseException) -> None:
+        """Devices of other processes may wait for those of a build that has failed here."""
+        made = self._communicators
+        if self._channel is not None or (made is not None and made.meeting):
+            self.abandon(failure)
+
     # Launching
 
     def launched(
@@ -73,12 +108,29 @@ class MeshOfGpus:
         """Launch the graph of each device. Waits, if it has to, are before the first launch.
 
         `program` is the same in all processes of the mesh. With `driven`, the host drives loops in
-        the launch, which may be interrupted.
+        the launch, which may be interrupted. Another thread launches on these devices before or
+        after all of it.
 
         Raises:
             BaseException: why a device was not launched. If others were, these are abandoned.
             StoppedError: in another process it was not launched.
         """
+        with self.to_itself():
+            return self._launched(devices, mesh, given, donated, program, driven)
+
+    def to_itself(self) -> AbstractContextManager[None]:
+        """Wait until no other thread launches on the GPUs; within the block, none does."""
+        return only_launcher(self._mesh.ordinals)
+
+    def _launched(
+        self,
+        devices: Sequence[Executable],
+        mesh: Mesh,
+        given: Arguments,
+        donated: Sequence[Donated | None],
+        program: str,
+        driven: bool,
+    ) -> Results:
         number = None if self._channel is None else self._channel.new_launch(program)
         together = LaunchedTogether(self, number)
         over: list[int] = []
@@ -97,6 +149,11 @@ class MeshOfGpus:
             for timeline in self._timelines:
                 timeline.driver.activate()
                 timeline.make_room()
+            if driven and len(given) > 1:
+                results, failure = each_driven(launch, len(given), together)
+                if failure is not None:
+                    raise failure
+                return results
             with nullcontext() if driven else interrupts_held_back():
                 return [launch(device) for device in range(len(given))]
         except BaseException as failure:
@@ -109,7 +166,7 @@ class MeshOfGpus:
                 self.abandon(failure)
                 if told is not None:
                     raise StoppedError(told) from failure
-            elif over:
+            elif over or together.failed:
                 self.abandon(failure)
                 failure.add_note(
                     f"{len(over)} of the {len(given)} devices of {mesh} had been launched, and "
@@ -147,6 +204,10 @@ class MeshOfGpus:
         """Let other processes see what this one has launched."""
         if self._channel is not None:
             self._channel.compare()
+
+    def behind(self, number: int) -> Sequence[int]:
+        """The processes that had not launched this number when they were last compared."""
+        return [] if self._channel is None else self._channel.behind(number)
 
     def tell(self, numbers: Sequence[int], name: str) -> None:
         """Let all other processes know, before it is done, that an exception of this name stops the

@@ -6,11 +6,12 @@ NumPy's wheels bring OpenBLAS; SciPy has the routines of any BLAS that it was bu
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import numpy as np
+
+from tracegraph.generated.dataclass import dataclass
 
 FOLDERS = ("../numpy.libs", ".dylibs")
 """Where wheels have the libraries of NumPy, from its folder."""

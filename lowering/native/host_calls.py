@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -26,6 +26,7 @@ from lowering.plan.nests.kernel import Kernel, Nest, SetCondition, Store
 from lowering.plan.nodes import Graph, KernelNode, Node, walk
 from lowering.plan.plan import Plan
 from tracegraph import progress
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.events import TimeMark
 from tracegraph.ir.record import replace as changed
 from tracegraph.ir.scalar import INDEX

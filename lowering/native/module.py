@@ -11,29 +11,20 @@ functions, each with a module of its own:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from random import Random
+from typing import TYPE_CHECKING
 
-from lowering.native.graphs import STOPPED, NativeGraphWriter
 from lowering.native.host_calls import Sites
-from lowering.native.library.load import joined
+from lowering.native.library.load import ModuleText
 from lowering.native.table import Table
 from lowering.plan.plan import Plan
+from tracegraph.generated.dataclass import dataclass
+
+if TYPE_CHECKING:
+    from lowering.native.graphs import NativeGraphWriter
 
 ENTRY = "run"
 """The name of the function."""
-
-
-@dataclass(frozen=True, slots=True)
-class ModuleText:
-    """The text of a module, and the library functions that it calls."""
-
-    text: str
-    functions: frozenset[str]
-
-    def joined(self) -> str:
-        """The text with the definitions of these functions."""
-        return joined(self.text, self.functions)
 
 
 @dataclass(frozen=True)
@@ -52,6 +43,8 @@ class NativeModules:
 
 def modules_of(plan: Plan, order: Random | None = None) -> NativeModules:
     """The modules of a plan; with `order`, nodes are in a random order that their edges allow."""
+    from lowering.native.graphs import NativeGraphWriter  # modules on disk need no writer
+
     graphs = NativeGraphWriter(plan, order)
     graphs.write(plan.graph)
     entry = [
@@ -72,6 +65,8 @@ def modules_of(plan: Plan, order: Random | None = None) -> NativeModules:
 
 def _text(graphs: NativeGraphWriter, head: list[str]) -> ModuleText:
     """The module of one function that begins with `head`."""
+    from lowering.native.graphs import STOPPED
+
     writer = graphs.writer
     lines = [
         *writer.globals,

@@ -6,7 +6,7 @@ import keyword
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tracegraph.generated_functions import define
+from tracegraph.generated.functions import define
 
 _TAKEN = frozenset({"run", "arguments", "check_time"})
 """Names of the function and its parameters."""

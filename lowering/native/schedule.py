@@ -7,7 +7,6 @@ prints it. Nothing in it depends on the processor or on a number of threads, and
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Literal
 
@@ -26,6 +25,7 @@ from lowering.plan.nests.kernel import (
     Store,
 )
 from lowering.plan.nests.strides import offset_in
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.scalar import Axis, Expr, Sum
 from tracegraph.ir.scalar_values import Load
 

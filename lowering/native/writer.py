@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
+
+from tracegraph.generated.dataclass import dataclass
 
 INSTRUCTIONS = 8
 """Instructions of one unit of work: about a nanosecond."""

@@ -7,7 +7,6 @@ number of these. A second clock at the beginning of a graph measures what a cloc
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 from time import perf_counter_ns
 from typing import Any
@@ -28,10 +27,12 @@ from lowering.plan.nodes import (
 )
 from lowering.plan.plan import Plan
 from lowering.plan.target.hardware import ALIGNMENT
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.custom_kernels import CudaText, CustomKernel
 from tracegraph.ir.kernel_calls import KernelCall, Scalar
 from tracegraph.ir.record import replace
 from tracegraph.ir.types import ArrayType
+from tracegraph.sharding.partition_spec import PartitionSpec
 
 _INT64 = np.dtype(np.int64)
 
@@ -171,7 +172,7 @@ def with_clocks(plan: Plan, each_nest: bool = False) -> tuple[Plan, tuple[Timed,
     """A Plan with clocks, and what they measure; nodes before those that they contain.
 
     With `each_nest`, nests of one kernel are kernels of their own. Its last result has the times,
-    in nanoseconds.
+    in nanoseconds; on a mesh, each device has a block of it.
     """
     clocks = 2 * sum(1 for _ in _graphs(plan.graph))
     clocks += sum([len(_by_nest(node)) if each_nest else 1 for node in _nodes(plan.graph)])
@@ -184,8 +185,18 @@ def with_clocks(plan: Plan, each_nest: bool = False) -> tuple[Plan, tuple[Timed,
     last = len(graph.nodes)
     graph = Graph((*graph.nodes, MemcpyNode(result, times)), graph.edges | {(last - 1, last)})
     start = round_up(plan.arena_bytes, ALIGNMENT)
+    sharding = plan.sharding
+    if sharding is not None:
+        spec = PartitionSpec(sharding.mesh.axis_names)
+        whole = ArrayType(_INT64, (type_.size * sharding.mesh.size,))
+        sharding = replace(
+            sharding,
+            out_specs=(*sharding.out_specs, spec),
+            out_types=(*sharding.out_types, whole),
+        )
     clocked = replace(
         plan,
+        sharding=sharding,
         graph=graph,
         outputs=(*plan.outputs, result),
         offsets={**plan.offsets, times: start},

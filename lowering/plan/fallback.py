@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.user_source import Source, lines_of
 
 

@@ -12,10 +12,11 @@ addresses that it holds: so a report cannot say anything else than what the grap
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from lowering.errors import FrozenSlotsError, UnownedAddressError
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.inspection.tables import Report, ReportSection, TextTable
 from tracegraph.inspection.tabulated import Tabulated
 

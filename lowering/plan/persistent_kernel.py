@@ -1,5 +1,7 @@
 """Persistent kernels: one launch that runs a whole graph, its loops and branches included.
 
+Or it is a collective, which devices carry out by themselves.
+
 Nodes inside are phases of the kernel, with barriers between those that depend on each other. They
 are no nodes of the CUDA graph: `launched` does not visit them.
 """
@@ -9,8 +11,10 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import ClassVar
 
+from lowering.plan.calls.collectives import CollectiveCall
 from lowering.plan.conditional_nodes import ConditionalNode, WhileNode
 from lowering.plan.construct import Path
+from lowering.plan.lockstep import collective_of
 from lowering.plan.nests.lane_nests import Decisions, LaneNests, lanes_of
 from lowering.plan.nodes import Graph, KernelNode, LibraryNode, Node, walk
 from lowering.plan.target.scope import Scope
@@ -60,5 +64,17 @@ class PersistentKernelNode(Node):
         return lanes
 
     @property
+    def exchange(self) -> CollectiveCall | None:
+        """What devices exchange, if it does nothing else: its blocks wait for those of other
+        devices, and not for one another.
+        """
+        return collective_of(self.graph.nodes[0]) if len(self.graph.nodes) == 1 else None
+
+    @property
     def title(self) -> str:
-        return f"kernel {self.kernel_name}, {self.scope}"
+        what = f"kernel {self.kernel_name}" if self.exchange is None else self.exchange.title
+        return f"{what}, {self.scope}"
+
+    @property
+    def purpose(self) -> str:
+        return "" if self.exchange is None else "devices store into the memory of one another"

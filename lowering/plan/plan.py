@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.rounding import round_up
 from lowering.plan.nodes import Graph, Node, walk
 from lowering.plan.target.hardware import ALIGNMENT
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.inspection.drawable import Drawable
 from tracegraph.ir.callbacks import HostFunction
 from tracegraph.ir.effects import Failure, PrintFormat

@@ -30,9 +30,12 @@ from lowering.plan.nodes import Graph, KernelNode, LibraryNode, Node, walk
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.plan import Plan
 from lowering.plan.serialization import serialized
+from lowering.plan.target.target import Target
 from lowering.planning.libraries.agreed_stops import AgreedStops, with_agreed_stops
 from lowering.planning.libraries.collectives import with_groups
-from lowering.planning.workspaces import with_workspaces
+from lowering.planning.libraries.exchange_kernels import with_exchange_kernels
+from lowering.planning.libraries.workspaces import with_workspaces
+from lowering.planning.turns import with_turns
 from tracegraph.ir.record import replace
 from tracegraph.ir.scalar_values import Apply
 
@@ -50,9 +53,11 @@ def assemble(draft: Draft, *, per_launch: bool) -> Plan:
     if agreed.stop_flag is not None:
         constants.append((agreed.stop_flag, np.zeros((), agreed.stop_flag.type.dtype)))
     graph = with_groups(agreed.graph)
+    if context.target.graphs:
+        graph = with_exchange_kernels(graph, name, context.target)
     return Plan(
         name=name,
-        graph=with_workspaces(graph) if context.target.graphs else _in_one_order(graph),
+        graph=_ordered(graph, context.target),
         inputs=draft.inputs,
         outputs=draft.outputs,
         constants=tuple(constants),
@@ -71,10 +76,13 @@ def assemble(draft: Draft, *, per_launch: bool) -> Plan:
     )
 
 
-def _in_one_order(graph: Graph) -> Graph:
-    """The graph, in which collectives have one order on all devices: that of the Plan."""
+def _ordered(graph: Graph, target: Target) -> Graph:
+    """The graph, with edges between nodes that would not gain by running side by side."""
+    if target.graphs:
+        return with_turns(with_workspaces(graph), target.rates)
     calls = (node.call for node in walk(graph) if isinstance(node, LibraryNode))
-    return serialized(graph) if any(call.exclusive for call in calls) else graph
+    collective = any(call.exclusive for call in calls)  # they have one order on all devices
+    return serialized(graph) if collective else graph
 
 
 @lru_cache(maxsize=256)

@@ -12,13 +12,14 @@ equation, and 1.24 to 1.30 times in the median (`benchmarks.grouping`, H200).
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from lowering.plan.nests.tiled_products import MIN_TILED, PRODUCTS, TILED_DTYPES
 from lowering.plan.target.target import Costs
 from lowering.planning.expansion.equation_costs import COMPUTED, MAPPED, is_free, own_cost
 from lowering.planning.gather_costs import is_gathered_faster
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.control_forms import is_loop, loop_parts
 from tracegraph.ir.op import (
     Control,

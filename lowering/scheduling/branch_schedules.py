@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from operator import add
 
@@ -15,6 +14,7 @@ from lowering.plan.target.target import Costs
 from lowering.scheduling.cost_model import Leaf, mean, skipped, work
 from lowering.scheduling.predication import flag_dtype, predicated_branch
 from lowering.scheduling.schedule_records import Estimate, Schedule
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.types import ArrayType, scalar_type
 
 

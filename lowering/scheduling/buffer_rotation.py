@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
 from functools import cached_property
 from math import lcm
 
@@ -26,6 +25,7 @@ from lowering.plan.nests.analysis import nest_reads, nest_stores, stored_buffers
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.kernel import MapNest, Nest, Predicate, Store, space_index
 from lowering.plan.nests.rewriting import rename_in_nest
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.record import replace
 from tracegraph.ir.scalar_values import Load
 

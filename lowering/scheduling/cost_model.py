@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence, Set
-from math import fsum
+from math import fsum, inf
 
 from lowering.draft.draft_nodes import DraftKernel, FinishedNode, node_reads, node_writes
 from lowering.plan.lockstep import at_once, collective_of
@@ -35,7 +35,7 @@ def work(costs: Costs, nodes: Iterable[Leaf]) -> float:
         if isinstance(node, DraftKernel):
             total += costs.fold * max(map(folds, node.nests), default=0)
         elif (call := collective_of(node.plan_node)) is not None and not at_once(call, before):
-            total += costs.collective
+            total += min(costs.collective, costs.exchange if call.may_be_kernel else inf)
         before = call
     return total
 

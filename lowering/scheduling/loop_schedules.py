@@ -5,7 +5,7 @@ threads share each step, or make all steps of one lane each.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from math import inf
 from typing import NamedTuple
@@ -31,6 +31,7 @@ from lowering.scheduling.persistent_time import fastest
 from lowering.scheduling.schedule_records import Estimate, Schedule
 from lowering.scheduling.unrolling import Copies, copies_of, rotation_in
 from tracegraph.dtypes import BOOL
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.record import replace
 from tracegraph.ir.types import ArrayType, scalar_type
 

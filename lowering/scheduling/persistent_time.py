@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from math import inf
 
 from lowering.allocation.in_place import plain_copy
@@ -27,6 +26,7 @@ from lowering.plan.target.hardware import MAX_BLOCK_THREADS, WARP
 from lowering.plan.target.scope import Scope
 from lowering.plan.target.target import PersistentCosts
 from lowering.scheduling.cost_model import folds, mean
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.op import Elementwise
 from tracegraph.ir.scalar import Expr
 from tracegraph.ir.scalar_values import Apply

@@ -9,13 +9,13 @@ the one that takes the least time, or the one that is pinned.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from lowering.draft.draft_nodes import DraftNode
 from lowering.plan.construct import Construct
 from lowering.plan.target.scope import Scope
 from lowering.plan.target.target import Costs
+from tracegraph.generated.dataclass import dataclass
 
 
 class Subject(Protocol):

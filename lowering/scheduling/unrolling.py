@@ -17,7 +17,6 @@ A loop keeps one body until its nodes are made: nothing before that has to look 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -47,6 +46,7 @@ from lowering.scheduling.predication import (
     rewritten_node,
 )
 from tracegraph.dtypes import BOOL
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.record import replace
 from tracegraph.ir.scalar import const
 from tracegraph.ir.types import scalar_type

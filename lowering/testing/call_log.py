@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
+
+from tracegraph.generated.dataclass import dataclass
 
 
 class InjectedError(RuntimeError):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from lowering.cuda.interface import Library
 from lowering.errors import NestedCaptureError, UnrepeatableCaptureError
 from lowering.testing.call_log import CallLog, DriverCall
 from lowering.testing.recorded_objects import RecordedGraph, RecordedLibrary, RecordedNode
+from tracegraph.generated.dataclass import dataclass
 
 
 @dataclass(eq=False, repr=False)

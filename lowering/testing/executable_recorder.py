@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lowering.errors import ClosedGraphError, RefusedGraphError
 from lowering.testing.memory_recorder import MemoryRecorder
 from lowering.testing.recorded_objects import RecordedExecutable, RecordedGraph, RecordedNode
 from tracegraph.concurrency.weak_set import ConcurrentWeakSet
+from tracegraph.generated.dataclass import dataclass
 
 
 @dataclass(eq=False, repr=False)

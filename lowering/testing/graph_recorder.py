@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lowering.cuda.interface import GraphMemory, Launch, NodesView, NodeView
 from lowering.plan.conditional_nodes import ConditionalKind
 from lowering.plan.owners import SlotTable
 from lowering.testing.memory_recorder import MemoryRecorder
 from lowering.testing.recorded_objects import RecordedGraph, RecordedGraphMemory, RecordedNode
+from tracegraph.generated.dataclass import dataclass
 
 KINDS = {
     "copy": "memcpy",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from lowering.cuda.interface import ForeignArray
 from lowering.testing.call_log import CallLog
 from lowering.testing.recorded_objects import RecordedHostMemory, RecordedMemory
 from tracegraph.concurrency.weak_set import ConcurrentWeakSet
+from tracegraph.generated.dataclass import dataclass
 
 
 @dataclass(eq=False, repr=False)
@@ -42,6 +43,15 @@ class MemoryRecorder(CallLog):
         memory = RecordedMemory(next(self._addresses) << 32, nbytes)
         self.live_memory.add(memory)
         return memory
+
+    def allocate_shared(self, nbytes: int) -> RecordedMemory:
+        """As `allocate`."""
+        return self.allocate(nbytes)
+
+    def open_shared(self, name: bytes) -> int:
+        """An address far away."""
+        self._log("open_shared", name)
+        return int.from_bytes(name, "big") + (1 << 60)
 
     def trim(self) -> None:
         """Freed memory is never kept, but that of graphs' launches."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol
 
 import numpy as np
 
 from lowering.cuda.interface import Gemm, Launch, SharedWords
 from lowering.plan.owners import SlotTable
+from tracegraph.generated.dataclass import dataclass
 
 
 class Busy(Protocol):
@@ -133,6 +134,11 @@ class RecordedMemory:
 
     pointer: int
     nbytes: int
+
+    @property
+    def name(self) -> bytes:
+        """By which others open it."""
+        return self.pointer.to_bytes(8, "big")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,7 +11,7 @@ import itertools
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 from typing import Any
 
@@ -29,6 +29,7 @@ from lowering.testing.recorded_objects import (
     RecordedThread,
     RecordedTimer,
 )
+from tracegraph.generated.dataclass import dataclass
 
 
 @derived_from(Driver)
@@ -50,6 +51,7 @@ class RecordingDriver(GraphRecorder, ExecutableRecorder, CaptureRecorder, Driver
     arch: str = field(default="sm_90", init=False)
     cuda_version: tuple[int, int] = field(default=(13, 0), init=False)
     multiprocessors: int = field(default=132, init=False)
+    follows_legacy: bool = field(default=True, init=False)
     capture_lock: CaptureLock = field(default_factory=CaptureLock, init=False)
     thread: ThreadState = field(default_factory=RecordedThread, init=False)
     owner: Any = field(default=None, init=False)
@@ -73,7 +75,7 @@ class RecordingDriver(GraphRecorder, ExecutableRecorder, CaptureRecorder, Driver
     def on(self, stream: int, owner: Any) -> RecordingDriver:
         """The same, with another stream in the log."""
         other = copy.copy(self)
-        other.owner = owner
+        other.owner, other.follows_legacy = owner, False
         other.stream, other._busy, other._waits, other._unwritten = stream, False, [], []
         self.streams.append(other)
         return other

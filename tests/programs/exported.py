@@ -85,6 +85,41 @@ def rules(x: Any) -> Any:
     return absolute(x) * 2
 
 
+@tracegraph.kernel(
+    source="""
+extern "C" __global__ void scaled(const double* x, double factor, int n, double* y) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = factor * x[i];
+}""",
+    out=lambda x, factor, n: x,
+    grid=lambda x, factor, n: -(-n // 128),
+    block=128,
+    scalars={"factor": "float64", "n": "int32"},
+    batching="sequential",
+    derivative=lambda primals, tangents: tangents[0] * primals[1],
+)
+def scaled(x: Any, factor: Any, n: Any) -> Any:
+    return factor * x
+
+
+sigmoid = tracegraph.elementwise(
+    lambda x: 1 / (1 + np.exp(-x)),
+    cuda="1 / (1 + exp(-{0}))",
+    derivative=lambda x: sigmoid(x) * (1 - sigmoid(x)),
+)
+
+strongest = tracegraph.reduction(
+    lambda x, y: np.where(np.abs(x) < np.abs(y), y, x),
+    cuda={"if": "abs({0}) < abs({1}) ? {1} : {0}"},
+    identity=0,
+    derivative=lambda primals, tangents, axis: tangents[0].sum(axis=axis) * TABLE[0, 1],
+)
+
+
+def own(x: Any) -> Any:
+    return scaled(sigmoid(x), 2.0, x.size) * strongest(x) + strongest.accumulate(x)
+
+
 X = np.linspace(-1, 2, 8)
 
 CASES: Mapping[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
@@ -95,6 +130,7 @@ CASES: Mapping[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "states": (states, (State(X, X[::-1].copy(), "b"),)),
     "effects": (effects, (X,)),
     "rules": (rules, (X,)),
+    "own": (own, (X,)),
 }
 
 

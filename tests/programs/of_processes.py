@@ -1,6 +1,7 @@
 """Programs of several processes, each of which has an equal share of a mesh.
 
-`python -m tests.programs.of_processes DEVICE NAME ...`, started by a launcher, runs some of them.
+`python -m tests.programs.of_processes DEVICE EACH NAME ...`, started by a launcher, runs some of
+them, where each process has EACH devices.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,14 +25,21 @@ from tracegraph import PartitionSpec as P
 SECONDS = 60
 """After this time a program has not ended by itself."""
 
-X = np.random.default_rng(0).standard_normal((8, 4))
+EACH = int(sys.argv[2]) if __name__ == "__main__" else 1
+"""Devices of each process."""
+
+X = np.random.default_rng(0).integers(-9, 9, (16, 4)).astype(float)  # sums are exact
+
+
+def whole_mesh(device: str) -> Mesh:
+    """All devices along one axis."""
+    return Mesh(EACH * tracegraph.process_count(), "x", device=device)
 
 
 def values(device: str) -> None:
     """Results in all processes, and arrays that go in and come out."""
-    index, count = tracegraph.process_index(), tracegraph.process_count()
-    each = 2 if device == "host" else 1
-    mesh = Mesh(each * count, "x", device=device)
+    index, each = tracegraph.process_index(), EACH
+    mesh = whole_mesh(device)
     assert list(mesh.local_devices) == [each * index + i for i in range(each)]
 
     b = np.random.default_rng(1).standard_normal(40 * mesh.size)
@@ -42,6 +51,7 @@ def values(device: str) -> None:
         matrix = 2.5 * rows - np.roll(rows, 1, 1) - np.roll(rows, -1, 1)
         matrix[0, -1] = matrix[-1, 0] = 0
         np.testing.assert_allclose(matrix @ tracegraph.all_gather_to_host(x), b, 1e-8, 1e-8)
+    assert list(solved.profile(b).devices) == list(mesh.local_devices)
     assert not x.is_fully_addressable
     assert "in several processes" in str(x)
     with pytest.raises(errors.NotAddressableError, match=r"call tracegraph\.all_gather_to_host"):
@@ -59,7 +69,7 @@ def values(device: str) -> None:
 
 def collectives(device: str) -> None:
     """Each collective, as lanes of vmap have it."""
-    mesh = Mesh(tracegraph.process_count(), "x", device=device)
+    mesh = whole_mesh(device)
     functions = (
         lambda x: tracegraph.psum(x, "x"),
         lambda x: tracegraph.all_gather(x, "x", tiled=True),
@@ -84,12 +94,13 @@ def planes(device: str) -> None:
     """A mesh of two axes: groups are other processes along each of them. A forked process that ends
     meanwhile is none of those.
     """
-    faulthandler.cancel_dump_traceback_later()  # its thread is not in a forked process
-    forked = os.fork()
-    if not forked:
-        sys.exit()
-    assert os.waitpid(forked, 0)[1] == 0
-    faulthandler.dump_traceback_later(SECONDS, exit=True)
+    if device == "host":
+        faulthandler.cancel_dump_traceback_later()  # its thread is not in a forked process
+        forked = os.fork()
+        if not forked:
+            sys.exit()
+        assert os.waitpid(forked, 0)[1] == 0
+        faulthandler.dump_traceback_later(SECONDS, exit=True)
     mesh = Mesh((2, 2), ("x", "y"), device=device)
 
     def sums(x: Any) -> Any:
@@ -97,10 +108,10 @@ def planes(device: str) -> None:
 
     specs = P(None, "y"), P("x"), P()
     rows, columns, largest = shard(sums, mesh=mesh, in_specs=P("x", "y"), out_specs=specs)(X)
-    np.testing.assert_array_equal(tracegraph.all_gather_to_host(rows), X[:4] + X[4:])
+    np.testing.assert_array_equal(tracegraph.all_gather_to_host(rows), X[:8] + X[8:])
     np.testing.assert_array_equal(tracegraph.all_gather_to_host(columns), X[:, :2] + X[:, 2:])
     np.testing.assert_array_equal(
-        largest, np.maximum(np.maximum(X[:4, :2], X[4:, :2]), np.maximum(X[:4, 2:], X[4:, 2:]))
+        largest, np.maximum(np.maximum(X[:8, :2], X[8:, :2]), np.maximum(X[:8, 2:], X[8:, 2:]))
     )
 
 
@@ -165,33 +176,36 @@ def waits(device: str) -> None:
 
 def stopped(device: str) -> None:
     """A time limit of the first process ends a loop in all of them; the next call works."""
-    mesh = Mesh(2, "x", device=device)
-    for fun in (forever, each_forever):
-        endless = tracegraph.jit(shard(fun, mesh=mesh, in_specs=P("x"), out_specs=P()))
-        assert int(endless(np.zeros(2))) == 0
+    mesh = whole_mesh(device)
+    none, ones = np.zeros(mesh.size), np.ones(mesh.size)
+    for fun, schedule in ((forever, None), (forever, "conditional"), (each_forever, None)):
+        mapped = shard(partial(fun, schedule), mesh=mesh, in_specs=P("x"), out_specs=P())
+        endless = tracegraph.jit(mapped)
+        assert int(endless(none)) == 0
         if tracegraph.process_index() == 0:
             with pytest.raises(errors.TimeLimitError), tracegraph.time_limit(0.3):
-                np.asarray(endless(np.ones(2)))
+                np.asarray(endless(ones))
         else:
             with pytest.raises((errors.StoppedError, errors.PeerFailedError)):
-                np.asarray(endless(np.ones(2)))
-        assert int(endless(np.zeros(2))) == 0
+                np.asarray(endless(ones))
+        assert int(endless(none)) == 0
 
 
-def forever(x: Any) -> Any:
+def forever(schedule: Any, x: Any) -> Any:
     """Ends at once if no element is positive, and else never; each step exchanges elements."""
 
     def step(state: Any) -> Any:
         _, x = state
         return tracegraph.pmax(x[0], "x"), 1 / (x + 1)
 
-    return tracegraph.while_loop(lambda s: s[0] > 0, step, (tracegraph.pmax(x[0], "x"), x))[0]
+    first: Any = tracegraph.pmax(x[0], "x"), x
+    return tracegraph.while_loop(lambda s: s[0] > 0, step, first, schedule=schedule)[0]
 
 
-def each_forever(x: Any) -> Any:
+def each_forever(schedule: Any, x: Any) -> Any:
     """As `forever`, but steps exchange nothing."""
     start = tracegraph.pmax(x[0], "x")
-    return tracegraph.while_loop(lambda s: s > 0, lambda s: 1 / (s + 1), start)
+    return tracegraph.while_loop(lambda s: s > 0, lambda s: 1 / (s + 1), start, schedule=schedule)
 
 
 def other(x: Any) -> Any:
@@ -209,7 +223,9 @@ def orders(device: str) -> None:
 
         return tracegraph.jit(shard(fun, mesh=mesh, in_specs=P("x"), out_specs=P("x")))
 
-    endless = tracegraph.jit(shard(forever, mesh=mesh, in_specs=P("x"), out_specs=P()))
+    endless = tracegraph.jit(
+        shard(partial(forever, None), mesh=mesh, in_specs=P("x"), out_specs=P())
+    )
     ten, eleven, x = sums(10), sums(11), np.ones(2)
     ten(x), eleven(x).synchronize()
     assert int(endless(np.zeros(2))) == 0
@@ -223,19 +239,21 @@ def orders(device: str) -> None:
 
 
 def killed(device: str) -> None:
-    """The second process is killed while the first one waits for it in a loop."""
-    mesh = Mesh(2, "x", device=device)
-    endless = tracegraph.jit(shard(forever, mesh=mesh, in_specs=P("x"), out_specs=P()))
-    assert int(endless(np.zeros(2))) == 0
+    """The second process is killed while the others wait for it in a loop."""
+    mesh = whole_mesh(device)
+    endless = tracegraph.jit(
+        shard(partial(forever, None), mesh=mesh, in_specs=P("x"), out_specs=P())
+    )
+    assert int(endless(np.zeros(mesh.size))) == 0
     if tracegraph.process_index() == 1:
         signal.setitimer(signal.ITIMER_REAL, 0.5)
         signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGKILL))
-        np.asarray(endless(np.ones(2)))
+        np.asarray(endless(np.ones(mesh.size)))
     with pytest.raises(errors.PeerLostError, match="process 1 is lost") as lost:
-        np.asarray(endless(np.ones(2)))
+        np.asarray(endless(np.ones(mesh.size)))
     assert lost.value.process == 1
     with pytest.raises(errors.PeerLostError):
-        np.asarray(endless(np.ones(2)))
+        np.asarray(endless(np.ones(mesh.size)))
 
 
 def left(device: str) -> None:
@@ -256,16 +274,26 @@ PROGRAMS: dict[str, Callable[[str], None]] = {
     for program in (values, collectives, planes, problems, waits, stopped, orders, left, killed)
 }
 
-ON_GPUS = {"values", "collectives", "problems", "stopped", "orders", "killed"}
-"""Those that a mesh of two GPUs runs, one in each process."""
+OF_TWO = {"problems", "waits", "orders", "left"}
+"""Those of two processes, with a device each."""
 
-ON_HOST = PROGRAMS.keys() - {"orders", "killed"}
-"""Those that a mesh of the host runs, one after the other: `killed` is for the last."""
+OF_FOUR_DEVICES = {"planes"}
+
+ON_HOST_ALONE, ON_GPUS_ALONE = {"waits", "left"}, {"orders"}
+
+
+def programs_of(device: str, processes: int, each: int) -> list[str]:
+    """The programs that so many processes run one after the other, with so many devices each."""
+    left_out = {"killed"} | (ON_GPUS_ALONE if device == "host" else ON_HOST_ALONE)
+    left_out |= set() if processes == 2 else OF_TWO
+    left_out |= set() if processes * each == 4 else OF_FOUR_DEVICES
+    return [name for name in PROGRAMS if name not in left_out]
+
 
 if __name__ == "__main__":
     faulthandler.dump_traceback_later(SECONDS, exit=True)
     tracegraph.distributed.initialize()
-    for name in sys.argv[2:]:
+    for name in sys.argv[3:]:
         print(name, file=sys.stderr, flush=True)
         PROGRAMS[name](sys.argv[1])
     print("done", tracegraph.process_index(), tracegraph.process_count(), flush=True)

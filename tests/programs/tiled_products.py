@@ -46,6 +46,12 @@ def of_columns(x: Any, y: Any) -> Any:
     return (x[:, :, None] * y[:, None, :]).sum(0)
 
 
+def of_groups(x: Any, y: Any) -> Any:
+    """The sums of rows by group, as a product with a matrix of zeros and ones."""
+    groups = np.argmin(x, axis=1)
+    return (groups[:, None] == np.arange(x.shape[1])).astype(y.dtype).T @ y
+
+
 CASES: dict[str, Case] = {
     "convolution": (convolved, ((4, 18, 17, 24), (3, 3, 24, 40))),
     "one channel": (convolved, ((8, 40, 40, 1), (3, 3, 1, 32))),
@@ -55,6 +61,8 @@ CASES: dict[str, Case] = {
     "batch": (of_differences, ((5, 70, 80), (5, 90, 80))),
     "small matrices": (of_differences, ((203, 23, 24), (203, 25, 24))),
     "columns": (of_columns, ((4000, 30), (4000, 20))),
+    "groups": (of_groups, ((20000, 13), (20000, 11))),
+    "slices": (of_columns, ((9001, 64), (9001, 16))),
 }
 
 

@@ -172,4 +172,11 @@ def triangle(_: Any, x: Any, y: Any, z: Any) -> Any:
     return x, z
 
 
-NAMED = (waves, shallow_water, heat, stacked, cached, triangle)
+def torus(n: Any, x: Any, y: Any, z: Any) -> Any:
+    """Neighbours in rows that other arrays continue, and in columns that go round."""
+    rows = np.concatenate([y[-1:], x, z[:1]])
+    columns = sum(k * np.roll(x, k, 1) for k in (-9, -5, -2, -1, 1, 3, 4, 6))
+    return rows[:-2] - 2 * rows[2:] + columns + np.roll(y, 2) - np.roll(z, (3, -1), (0, 1)), rows
+
+
+NAMED = (waves, shallow_water, heat, stacked, cached, triangle, torus)

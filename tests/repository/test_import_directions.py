@@ -26,12 +26,12 @@ EXCEPTIONS: Mapping[tuple[str, str], str] = {
 """Imports against the direction of the tables, each with the reason for it."""
 
 GROUND = {
-    *("user_source", "dtypes", "devices", "generated_functions", "version", "concurrency"),
+    *("user_source", "dtypes", "devices", "version", "concurrency"),
     *("modes", "current_stream"),
 }
 """Parts of tracegraph that import no other."""
 
-BY_ALL = {"public_names"}
+BY_ALL = {"generated", "public_names", "single_imports"}
 """Parts of tracegraph without imports that any part of it may import."""
 
 Table = Mapping[str, Set[str]]
@@ -88,7 +88,10 @@ TRACEGRAPH: Table = {
         "inspection",
         *GROUND,
     },
-    "saving": {"sharding", "staging", "tracing", "ir", "tree", "errors", "version"},
+    "saving": {
+        *("custom", "transforms", "sharding", "staging", "passes", "tracing", "ir", "tree"),
+        *("errors", "version", "user_source"),
+    },
     "__main__": {"saving", "errors"},
     "streams": {"staging", "devices", "current_stream"},
     "memory": {"staging", "devices"},
@@ -99,8 +102,11 @@ TRACEGRAPH: Table = {
         *("array_api", "linalg", "special", "staging", "transforms", "arrays", "tracing", "ir"),
         "tree",
     },
-    "torch": {"interop", "streams", "arrays", "ir", "tree", "errors", "dtypes", "devices"},
-    "jax": {"interop", "arrays", "ir", "tree", "errors", "devices"},
+    "torch": {
+        *("interop", "arrays", "ir", "tree", "errors", "dtypes", "devices"),
+        *("current_stream", "modes"),
+    },
+    "jax": {"interop", "numpy", "arrays", "ir", "tree", "errors", "devices"},
     "tracegraph": {
         *("arrays", "callbacks", "capabilities", "control", "custom", "debug", "errors", "event"),
         *("ir", "limits", "linalg", "memory", "raw_memory", "nn", "numpy", "random", "inspection"),
@@ -117,7 +123,7 @@ TRACEGRAPH: Table = {
 BY_LOWERING = GROUND | {
     *("ir", "ops", "passes", "control", "arrays", "staging", "numpy", "tracing"),
     *("errors", "limits", "progress", "inspection", "sharding", "transforms", "tree", "version"),
-    *("cache", "distributed"),
+    *("cache", "distributed", "generated", "single_imports"),
 }
 """Parts of tracegraph that lowering may import."""
 
@@ -127,7 +133,7 @@ ABOVE_LOWERING = {"testing"}
 CODE = frozenset({"host.arena", "host.code", "host.result_pool", "host.section_times"})
 """What the interpreter and native code have in common: memory, and the interface of code."""
 
-PLAN = frozenset({"plan", "plan.nests", "plan.calls", "plan.target"})
+PLAN = frozenset({"plan", "plan.nests", "plan.calls", "plan.records", "plan.target"})
 """The Plan: nests and calls know no node, and what planning is given knows neither."""
 
 LOWERING: Table = {
@@ -136,6 +142,7 @@ LOWERING: Table = {
     "plan.target": frozenset(),
     "plan.nests": {"plan.target"},
     "plan.calls": {"plan.nests"},
+    "plan.records": {"plan.nests"},
     "plan": {"plan.nests", "plan.calls", "plan.target", "errors"},
     "plan.reports": PLAN,
     "draft": PLAN,
@@ -154,7 +161,10 @@ LOWERING: Table = {
     "host.code": CODE | PLAN,
     "host.interpreter": CODE | PLAN,
     "native": {"native.library", "disk_cache", "host.interpreter", *CODE, *PLAN},
-    "cuda": {"plan.reports", "legalization", "codegen", "disk_cache", "errors", *PLAN},
+    "cuda": {
+        *("plan.reports", "legalization", "codegen", "disk_cache", "algorithms", "errors"),
+        *PLAN,
+    },
     "driver": {"cuda", "errors", *PLAN},
     "mesh": {"cuda", *PLAN},
     "host": {"native", "host.interpreter", "plan.reports", *CODE, *PLAN},
@@ -167,7 +177,7 @@ LOWERING: Table = {
         *("backends", "fusion", "scheduling", "allocation", "planning", "planning.expansion"),
         *("draft", *PLAN),
     },
-    "lowering": {"lower", "disk_cache", "backends", "plan", "plan.reports"},
+    "lowering": {"lower", "disk_cache", "backends", "cuda", "plan", "plan.reports"},
     "testing": {"backends", "cuda", "legalization", "errors", *PLAN},
 }
 

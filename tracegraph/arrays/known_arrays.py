@@ -1,26 +1,65 @@
-"""Arrays of libraries that are known by their class: their elements in host memory, found fast.
+"""Arrays of libraries that are known by their class: their elements, found fast.
 
-DLPack, by which all others are read, takes ten times as long, and NumPy's reader has no bfloat16.
+DLPack, by which all others are read, takes ten times as long in host memory, where NumPy's reader
+has no bfloat16, and thirty times as long on a device, where each array also records an event.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tracegraph import tree
+from tracegraph.arrays.array import Array, Placement, placement
+from tracegraph.arrays.lent_memory import LentMemory
 from tracegraph.dtypes import bfloat16
+from tracegraph.ir.types import ArrayType
+
+Read = Callable[[Any], Any]
 
 
 def in_host_memory(x: Any) -> NDArray[Any] | None:
     """The ndarray that shares memory with a tensor of PyTorch or an array of JAX; None for other
     objects, for arrays on a device, and for those that do not give their elements.
     """
-    kind = type(x)
-    read = _READERS.get((kind.__module__, kind.__name__))
+    found = _read(x)
+    return found if type(found) is np.ndarray else None
+
+
+def replaced(
+    args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+    """The arguments of a call with such arrays replaced; None if there are none.
+
+    In place of those in host memory are ndarrays, and of tensors of PyTorch and arrays of CuPy on a
+    GPU Arrays of `LentMemory`, which are valid for this call.
+    """
+    if not kwargs and not any(map(_containers, map(type, args))):
+        found = tuple([x if (known := _read(x)) is None else known for x in args])
+        return None if all(map(_is, found, args)) else (found, kwargs)
+    leaves, structure = tree.flatten((args, kwargs))
+    known = [x if (known := _read(x)) is None else known for x in leaves]
+    if all(map(_is, known, leaves)):
+        return None
+    args, kwargs = tree.unflatten(structure, known)
+    return args, kwargs
+
+
+def _is(x: object, y: object) -> bool:
+    return x is y
+
+
+_containers = frozenset({tuple, list, dict}).__contains__
+
+
+def _read(x: Any) -> Any:
+    kind: Any = type(x)
+    read = _reader_of(kind)
     if read is None:
         return None
     try:
@@ -29,21 +68,41 @@ def in_host_memory(x: Any) -> NDArray[Any] | None:
         return None
 
 
-def all_in_host_memory(values: tuple[Any, ...]) -> tuple[Any, ...] | None:
-    """Values with ndarrays in the place of such arrays; None if there are none."""
-    replaced = tuple([x if (known := in_host_memory(x)) is None else known for x in values])
-    return None if all(map(_is, replaced, values)) else replaced
+@lru_cache(256)
+def _reader_of(kind: Any) -> Read | None:
+    return _READERS.get((kind.__module__, kind.__name__))
 
 
-def _is(x: object, y: object) -> bool:
-    return x is y
+def lent(
+    pointer: int,
+    dtype: Any,
+    shape: tuple[int, ...],
+    ordinal: int,
+    stream: int,
+    owner: Any,
+    strides: tuple[int, ...] | None,
+) -> Array:
+    """An Array of memory on a GPU that another library lends for a call; see `LentMemory`."""
+    type_, where = _placed(dtype, shape, ordinal)
+    memory: Any = LentMemory(pointer, type_, where[3], stream, owner, strides)
+    return Array.placed(memory, type_, where)
 
 
-def _of_torch(x: Any) -> NDArray[Any] | None:
-    if not x.is_cpu or x.requires_grad:
+@lru_cache(4096)
+def _placed(dtype: Any, shape: tuple[int, ...], ordinal: int) -> tuple[ArrayType, Placement]:
+    type_ = ArrayType(np.dtype(dtype), tuple(shape))
+    return type_, placement(type_, f"cuda:{ordinal}")
+
+
+def _of_torch(x: Any) -> Any:
+    if x.requires_grad:
         return None
     if x.is_conj() or x.is_neg():  # computed where they are read
         x = x.resolve_conj().resolve_neg()
+    if x.is_cuda:
+        return lent_tensor(x)
+    if not x.is_cpu:
+        return None
     torch = sys.modules["torch"]
     if x.dtype is torch.bfloat16:
         bits: NDArray[Any] = x.view(torch.int16).numpy().view(bfloat16)
@@ -52,14 +111,60 @@ def _of_torch(x: Any) -> NDArray[Any] | None:
     return found
 
 
+def lent_tensor(x: Any) -> Array | None:
+    """The memory of a tensor of PyTorch on a GPU; None if arrays cannot have its dtype.
+
+    It has no conjugate or negative view, and gradients are not asked for.
+
+    Raises:
+        RuntimeError: the tensor has no memory of its own, as a sparse one.
+    """
+    dtype = _torch_dtypes().get(x.dtype)
+    if dtype is None:
+        return None
+    ordinal = x.get_device()
+    strides = None if x.is_contiguous() else x.stride()
+    stream = _torch_stream()(ordinal)
+    return lent(x.data_ptr(), dtype, x.shape, ordinal, stream, x, strides)
+
+
+@cache
+def _torch_dtypes() -> Mapping[Any, np.dtype[Any]]:
+    """The dtypes that arrays have, too; PyTorch gives them NumPy's names."""
+    torch = sys.modules["torch"]
+    names = ["bool", "float16", "float32", "float64", "complex64", "complex128"]
+    names += [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
+    return {torch.bfloat16: bfloat16, **{getattr(torch, n): np.dtype(n) for n in names}}
+
+
+def current_torch_stream(ordinal: int) -> int:
+    """The handle of PyTorch's current stream of a GPU; 0 for the legacy default stream."""
+    return _torch_stream()(ordinal)
+
+
+@cache
+def _torch_stream() -> Callable[[int], int]:
+    torch = sys.modules["torch"]
+    fast: Callable[[int], int] | None = getattr(torch._C, "_cuda_getCurrentRawStream", None)
+    return fast or (lambda ordinal: torch.cuda.current_stream(ordinal).cuda_stream)
+
+
+def _of_cupy(x: Any) -> Array | None:
+    itemsize, handle = x.itemsize, sys.modules["cupy"].cuda.get_current_stream().ptr
+    strides = None if x.flags.c_contiguous else tuple([s // itemsize for s in x.strides])
+    return lent(x.data.ptr, x.dtype, x.shape, x.data.device_id, handle, x, strides)
+
+
 def _of_jax(x: Any) -> NDArray[Any] | None:
     if x.platform() != "cpu" or not x.is_fully_addressable:
         return None
     return np.asarray(x)
 
 
-_READERS: Mapping[tuple[str, str], Callable[[Any], NDArray[Any] | None]] = {
+_READERS: Mapping[tuple[str, str], Read] = {
     ("torch", "Tensor"): _of_torch,
+    ("torch.nn.parameter", "Parameter"): _of_torch,
+    ("cupy", "ndarray"): _of_cupy,
     ("jaxlib._jax", "ArrayImpl"): _of_jax,
 }
 """By the module and the name of a class, so that nothing is imported here."""

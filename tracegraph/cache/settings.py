@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from threading import Lock
 from typing import NamedTuple
+
+from tracegraph.generated.dataclass import dataclass
 
 DIRECTORY_VARIABLE = "TRACEGRAPH_CACHE_DIR"
 BYTES_VARIABLE = "TRACEGRAPH_CACHE_BYTES"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from numpy.lib.array_utils import normalize_axis_index
@@ -12,6 +11,7 @@ from tracegraph import errors, tree
 from tracegraph.control import slices
 from tracegraph.control.regions import current_for, flatten_checked, join, require_callable
 from tracegraph.errors.tracebacks import entry_point
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.types import type_of
 
 __all__ = ["associative_scan"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import Any, TypeVar
 
@@ -38,6 +38,7 @@ from tracegraph.control.regions import (
 from tracegraph.control.schedules import LoopSchedule, loop_hints
 from tracegraph.control.steps import OnMaxSteps, Progress, Steps, bounded_steps, counted_steps
 from tracegraph.errors.tracebacks import entry_point
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.effects import TOKEN, forbidden_in
 from tracegraph.ir.op import get
 from tracegraph.ir.program import Hints, Literal

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -26,6 +25,7 @@ from tracegraph.control.regions import (
     with_token,
 )
 from tracegraph.control.steps import Steps
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.effects import TOKEN
 from tracegraph.ir.op import get
 from tracegraph.ir.program import Hints

@@ -5,10 +5,10 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from tracegraph import errors, progress
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.effects import Failure, require_allowed
 from tracegraph.ir.op import get
 from tracegraph.progress import Monitor

@@ -25,7 +25,7 @@ from tracegraph.ir.derivative import (
     Reference,
     UserRule,
 )
-from tracegraph.ir.op import Elementwise, Op
+from tracegraph.ir.op import DeclaredOp, Elementwise, Op
 from tracegraph.ir.types import ArrayType, broadcast_shapes, type_of
 from tracegraph.numpy.dispatching.dispatch import is_ours
 from tracegraph.tracing.foreign import is_foreign
@@ -123,8 +123,7 @@ def elementwise(
     where = errors.function_text(reference)
     count = _operand_count(reference, where)
     expressions = Expressions.of(cuda, header, count, where)
-    rule = _derivative(derivative, reference, count, where)
-    op = _op(reference, expressions, out, rule, cost, count)
+    op = elementwise_op(reference, expressions, out, derivative, cost, count)
     return ElementwiseFunction(reference, op, count, where)
 
 
@@ -140,16 +139,21 @@ def _operand_count(reference: Callable[..., Any], where: str) -> int:
     return len(given)
 
 
-def _op(
+def elementwise_op(
     reference: Callable[..., Any],
     expressions: Expressions,
     out: Any,
-    derivative: Derivative,
+    derivative: Any,
     cost: int,
     count: int,
-) -> Op:
-    """The record. It is not registered, because another op may have its name."""
+) -> DeclaredOp:
+    """The record. It is not registered, because another op may have its name.
+
+    Raises:
+        CustomKernelError: `derivative` has not a function or a number for each operand.
+    """
     where = expressions.where
+    rule = _derivative(derivative, reference, count, where)
 
     @lru_cache(maxsize=256)
     def promote(*types: ArrayType) -> Sequence[np.dtype[Any]]:
@@ -188,7 +192,7 @@ def _op(
         return computed
 
     name = f"custom.{getattr(reference, '__name__', type(reference).__name__)}"
-    return Op(
+    return DeclaredOp(
         name,
         f"{where}, an elementwise function of the user's.",
         type_rule,
@@ -196,7 +200,10 @@ def _op(
         Elementwise(expressions.calls, cost, expressions.definition),
         tuple,
         promote,
-        derivative,
+        rule,
+        where=where,
+        function=reference,
+        rule=derivative,
     )
 
 

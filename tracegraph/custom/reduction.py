@@ -17,7 +17,7 @@ from tracegraph.custom.texts import Expressions, function_error
 from tracegraph.dtypes import type_text
 from tracegraph.errors.tracebacks import entry_point, hide_frames
 from tracegraph.ir.derivative import Jvp, NoDerivativeError, Reference, UserRule
-from tracegraph.ir.op import Combiner, Op, Reduction, Scan
+from tracegraph.ir.op import Combiner, DeclaredOp, Reduction, Scan
 from tracegraph.ir.types import ArrayType, type_of
 from tracegraph.numpy.dispatching.dispatch import as_array
 
@@ -42,10 +42,9 @@ class ReductionFunction:
     ) -> None:
         self._expressions = expressions
         name = getattr(combine, "__name__", type(combine).__name__)
-        combiner = _combiner(combine, expressions, identity, name)
-        rules = _Rules(combine, f"reduction {expressions.where}", derivative)
-        self.op = _reduction_op(combiner, expressions.where, rules)
-        self.scan_op = _scan_op(combiner, expressions.where, rules)
+        combiner = combiner_of(combine, expressions, identity, name)
+        self.op = reduction_op(combine, combiner, expressions.where, derivative)
+        self.scan_op = scan_op(combine, combiner, expressions.where, derivative)
         self.__name__, self.__doc__ = name, combine.__doc__
 
     @property
@@ -145,9 +144,11 @@ def reduction(
     return ReductionFunction(combine, expressions, identity, rule)
 
 
-def _combiner(
+def combiner_of(
     combine: Callable[..., Any], expressions: Expressions, identity: Any, name: str
 ) -> Combiner:
+    """The combiner of a user's function."""
+
     def identity_of(dtype: np.dtype[Any]) -> Any:
         value = identity(dtype) if callable(identity) else identity
         try:
@@ -215,8 +216,12 @@ class _Rules:
         return self.derivative
 
 
-def _reduction_op(combiner: Combiner, where: str, rules: _Rules) -> Op:
+def reduction_op(
+    combine: Callable[..., Any], combiner: Combiner, where: str, derivative: Derivative | None
+) -> DeclaredOp:
+    """The record of folds by a function of the user's. It is not registered."""
     check = _checked(combiner, where)
+    rules = _Rules(combine, f"reduction {where}", derivative)
 
     def type_rule(x: ArrayType, *, axes: tuple[int, ...]) -> ArrayType:
         check(x.dtype)
@@ -231,7 +236,7 @@ def _reduction_op(combiner: Combiner, where: str, rules: _Rules) -> Op:
             return np.asarray(combiner.ufunc.reduce(x, axes))
 
     doc = f"A reduction by {where}, the user's."
-    return Op(
+    return DeclaredOp(
         f"{combiner.name}_reduce",
         doc,
         type_rule,
@@ -239,11 +244,18 @@ def _reduction_op(combiner: Combiner, where: str, rules: _Rules) -> Op:
         Reduction(combiner),
         tuple,
         derivative=UserRule(rules.of_reduction),
+        where=where,
+        function=combine,
+        rule=derivative,
     )
 
 
-def _scan_op(combiner: Combiner, where: str, rules: _Rules) -> Op:
+def scan_op(
+    combine: Callable[..., Any], combiner: Combiner, where: str, derivative: Derivative | None
+) -> DeclaredOp:
+    """The record of partial folds by a function of the user's. It is not registered."""
     check = _checked(combiner, where)
+    rules = _Rules(combine, f"reduction {where}", derivative)
 
     def type_rule(x: ArrayType, *, axis: int) -> ArrayType:
         check(x.dtype)
@@ -256,7 +268,7 @@ def _scan_op(combiner: Combiner, where: str, rules: _Rules) -> Op:
             return np.asarray(combiner.ufunc.accumulate(x, axis))
 
     doc = f"The partial results of a reduction by {where}, the user's."
-    return Op(
+    return DeclaredOp(
         f"{combiner.name}_accumulate",
         doc,
         type_rule,
@@ -264,4 +276,7 @@ def _scan_op(combiner: Combiner, where: str, rules: _Rules) -> Op:
         Scan(combiner),
         tuple,
         derivative=UserRule(rules.of_scan),
+        where=where,
+        function=combine,
+        rule=derivative,
     )

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tracegraph import errors
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.op import CUSTOM_NAMESPACE
 from tracegraph.ir.types import ArrayType, result_type
 from tracegraph.ops.elementwise import resolve

@@ -43,7 +43,8 @@ class Channel:
     `lost` is None, or makes the error for a process that is lost, or runs something else; after
     that, all waits raise it.
     `stopped` has the launches that an exception has stopped in another process, and its name,
-    `ended` how many launches those have made that have taken leave: these are over.
+    `ended` how many launches those have made that have taken leave: these are over. `launched` is
+    how many launches others had made when they last said so.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class Channel:
         self.lost: Failure | None = None
         self.stopped: dict[int, str] = {}
         self.ended: dict[int, int] = {}
+        self.launched: dict[int, int] = {}
         self._connection, self._hub = connection, hub
         self._numbers, self._launches = count(), 0
         self._tickets: dict[int, Ticket] = {}
@@ -76,12 +78,19 @@ class Channel:
             return number
 
     def compare(self) -> None:
-        """Let the others see what this process has launched. If one of them has launched something
-        else, all waits of all processes raise MeshMismatchError from then on.
+        """Let the others see what this process has launched, the last of which it waits for; they
+        answer how many they have launched. If one of them has launched something else, or waits for
+        all to do something together before it comes to that, all waits of all processes raise
+        MeshMismatchError from then on.
         """
         with self._lock:
             made = list(self._made)
         self._send({"compare": made})
+
+    def behind(self, number: int) -> list[int]:
+        """The processes that had not made launch `number` when they last said how many they had."""
+        others = [process for process in range(self.size) if process != self.index]
+        return [process for process in others if self.launched.get(process, 0) <= number]
 
     def exchange(self, data: bytes, meeting: str, text: str) -> Sequence[bytes]:
         """The bytes of all processes, in order, once all are in the same meeting.
@@ -113,7 +122,7 @@ class Channel:
             PeerFailedError: a device has failed in the launch.
             TimeLimitError: the time of a `time_limit` was up.
         """
-        ticket, name = Ticket(launch), next(self._numbers)
+        ticket, name = Ticket(launch, text if kind == "process" else None), next(self._numbers)
         with self._lock:
             self._require(launch, text)
             self._tickets[name] = ticket
@@ -225,6 +234,10 @@ class Channel:
             return
         if "compare" in header:
             self._find_difference(header["of"], header["compare"])
+            self._send({"launched": self._launches})
+            return
+        if "launched" in header:
+            self.launched[header["of"]] = header["launched"]
             return
         if "differs" in header:
             self._fail_all(lambda _: MeshMismatchError(*header["differs"]))
@@ -259,12 +272,16 @@ class Channel:
                 ticket.fail(lambda text: DeadlockError(header["deadlock"], header["rows"]))
 
     def _find_difference(self, process: int, made: Sequence[tuple[int, str]]) -> None:
-        """Tell all if another process has launched something else than this one."""
+        """Tell all if another process has launched something else than this one does."""
         with self._lock:
-            own = dict(self._made)
+            own, launches = dict(self._made), self._launches
+            waits = [each.doing for each in self._tickets.values() if each.doing and not each.over]
         for number, program in made:
-            if own.get(number, program) != program:
-                rows = sorted([(process, program), (self.index, own[number])])
+            other = own.get(number)
+            if other is None and number >= launches and waits:
+                other = f"not made, as it waits for all in {waits[0]}"
+            if other not in (None, program):
+                rows = sorted([(process, program), (self.index, other)])
                 told = [f"launch {number} of process {i}: {name}" for i, name in rows]
                 self._send({"differs": (_DIFFERENT, [rows[1][0]], *told, _SAME_ORDER)})
                 return

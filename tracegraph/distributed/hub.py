@@ -65,7 +65,7 @@ class Hub:
             return self._meetings.stop(process, header["of"], header["stop"], header["name"])
         if "noted" in header:
             return self._meetings.note(process, tuple(header["noted"]))
-        if "compare" in header or "differs" in header:
+        if not header.keys().isdisjoint(("compare", "differs", "launched")):
             return self._meetings.pass_on(process, header)
         if "asks" in header:
             return self._meetings.ask(process, header["asks"])

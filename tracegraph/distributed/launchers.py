@@ -17,10 +17,11 @@ import re
 import sys
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from tracegraph.errors import ProcessGroupError
+from tracegraph.generated.dataclass import dataclass
 
 _FIRST_PORT, _PORTS = 61_000, 4_535
 """The ports above those that Linux gives to whoever asks for any."""

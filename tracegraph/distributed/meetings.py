@@ -11,9 +11,9 @@ when members of a group are in different meetings, and when all processes wait.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from tracegraph.distributed.messages import Header
+from tracegraph.generated.dataclass import dataclass
 
 Member = tuple[str, int]
 """``("process", 1)`` or ``("device", 3)``."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import atexit
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tracegraph.errors import ProcessGroupError
+from tracegraph.generated.dataclass import dataclass
 
 if TYPE_CHECKING:
     from tracegraph.distributed.channel import Channel
@@ -55,8 +55,8 @@ def initialize(
             it be in a network of your own.
         num_processes: how many there are; None: by the variables.
         process_id: the number of this one, from 0; None: by the variables.
-        local_device_ids: the GPU of this process; None: the one that has the number of this process
-            on its machine, or the only one that it sees.
+        local_device_ids: the GPUs of this process, of those that it sees; None: all of them, if
+            the launcher shows each process its own, else its share in the order of processes.
         broadcast: a function that returns the value that the first process has passed, in all;
             it tells them where the first one listens. For Dask, Ray, or an MPI of your own.
         initialization_timeout: how many seconds to wait for the others.
@@ -166,9 +166,17 @@ def local_device(number: int, each: int) -> int:
             )
         return chosen[number]
     seen = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if seen and len(seen.split(",")) == each:  # the launcher shows each process its own
+    count = len(seen.split(",")) if seen else None
+    # the launcher shows each process its own, or a machine has too few for all of its processes
+    if count is not None and (count == each or count < _processes_here() * each):
         return number
     return _membership.local_index * each + number
+
+
+def _processes_here() -> int:
+    """How many processes are on this machine."""
+    channel = _membership.channel
+    return 1 if channel is None else channel.hosts.count(channel.hosts[_membership.index])
 
 
 def _ids(local_device_ids: int | Sequence[int] | None) -> tuple[int, ...] | None:

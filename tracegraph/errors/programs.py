@@ -8,7 +8,9 @@ from tracegraph.user_source import Source
 
 __all__ = [
     "DamagedFileError", "ExportFormatError", "ExportVersionError", "MalformedProgramError",
-    "ResultTypeError", "UnknownTreeWarning", "UnsavableError", "VerificationError",
+    "MalformedTargetError", "ResultTypeError", "UnknownTreeWarning", "UnsavableError",
+    "UntrustedCodeError",
+    "VerificationError",
 ]  # fmt: skip
 
 
@@ -47,6 +49,16 @@ class DamagedFileError(ExportFormatError):
         super().__init__(f"this is no file that tracegraph.save has written: {problem}")
 
 
+class UntrustedCodeError(ExportFormatError):
+    """A file holds code, and was loaded as one that is not trusted."""
+
+    def __init__(self, what: Sequence[str]) -> None:
+        super().__init__(
+            f"the file is not trusted and holds code for GPUs: {', '.join(what)}; if you trust "
+            "whoever made it as the author of a library that you install, load it with trusted=True"
+        )
+
+
 class ExportVersionError(ExportFormatError):
     """A file needs a newer tracegraph."""
 
@@ -59,6 +71,13 @@ class MalformedProgramError(ExportFormatError):
 
     def __init__(self, problem: str) -> None:
         super().__init__(f"a program of the file is not well formed: {problem}")
+
+
+class MalformedTargetError(ExportFormatError):
+    """A file holds a target, a program compiled for some devices, that is not well formed."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(f"a target of the file is not well formed: {problem}")
 
 
 class UnknownTreeWarning(UserWarning):

@@ -117,8 +117,8 @@ class PeerLostError(RuntimeError):
     def __init__(self, reason: str, process: int | None = None) -> None:
         if process is None:
             what = (
-                "all launches of its mesh were ended, and their results are lost; the next call of "
-                "a sharded function connects its devices anew"
+                "what waits for it was ended, and results are lost; the next call of a sharded "
+                "function begins anew"
             )
         else:
             what = "meshes of several processes cannot be used any more: start all of them again"

@@ -63,6 +63,8 @@ def function_text(function: Callable[..., Any]) -> str:
     inner = inspect.unwrap(function)
     while isinstance(inner, functools.partial):
         inner = inspect.unwrap(inner.func)
+    if isinstance(where := getattr(inner, "written_at", None), str):  # of a file of programs
+        return where
     name = getattr(inner, "__qualname__", type(inner).__qualname__).rpartition("<locals>.")[2]
     code = getattr(inner, "__code__", None) or getattr(type(inner).__call__, "__code__", None)
     if code is None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
+
+from tracegraph.generated.dataclass import dataclass
 
 LONGEST_NAME = 28
 """Characters of a path that is a name as it is."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from heapq import heappop, heappush
 
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.inspection.coordinates import SPACE, place
 from tracegraph.inspection.layers import REACH, Layers, Link, Size, spread
 

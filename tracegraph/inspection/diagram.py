@@ -10,8 +10,9 @@ Boxes are numbered in their region. Edges lead from lower numbers to higher ones
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.inspection.palette import Tone
 from tracegraph.user_source import Source
 

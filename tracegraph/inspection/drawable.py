@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
+
+from tracegraph.generated.dataclass import dataclass
 
 if TYPE_CHECKING:
     from tracegraph.inspection.diagram import Diagram

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
 
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.inspection.diagram import Box, DiagramRegion, Edge, boxes_in, seconds_text
 
 

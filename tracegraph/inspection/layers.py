@@ -8,8 +8,10 @@ edges.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
+
+from tracegraph.generated.dataclass import dataclass
 
 REACH = 10
 """How many layers further down a target is at most, for an edge to pass between the boxes."""

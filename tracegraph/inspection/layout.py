@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from unicodedata import east_asian_width
 
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.inspection.arrangement import Point, arrange
 from tracegraph.inspection.diagram import Box, DiagramRegion, Edge
 from tracegraph.inspection.layers import Link, Size

@@ -9,9 +9,11 @@ A long table shows its costliest rows, or its first ones, and folds the others.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from heapq import nlargest
 from typing import Any
+
+from tracegraph.generated.dataclass import dataclass
 
 MOST_ROWS = 40
 """The most rows of a table that its text shows, if it is not asked for all."""

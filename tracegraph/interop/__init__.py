@@ -2,6 +2,8 @@
 
 array_api_libraries    array-api-compat, array-api-extra, SciPy and scikit-learn
 replacing              functions of other libraries, replaced for a while
+flat_functions         functions as PyTorch and JAX call and differentiate them
+halves                 a vjp in two functions, between which a library keeps values
 """
 
 from tracegraph.interop.array_api_libraries import *

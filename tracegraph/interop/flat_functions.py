@@ -12,10 +12,12 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from tracegraph import tree
-from tracegraph.ir.types import ArrayType
+from tracegraph.interop.halves import SecondHalf, first_half
+from tracegraph.ir.types import ArrayType, type_of
 from tracegraph.staging.jit import eval_shape, jit
 from tracegraph.staging.jitted import Jitted
 from tracegraph.transforms import jvp, vjp, vmap
+from tracegraph.transforms.derivatives.activity import is_inexact
 
 Values = tuple[Any, ...]
 """Arrays or numbers; for types, also those of another library."""
@@ -85,6 +87,33 @@ class FlatFunction:
 
         return self._derive(("pullback", needed, differentiable, conjugates), pulled)
 
+    def keeping(self, needed: Mask) -> FlatFunction:
+        """The function of all arguments that returns its results and, as a `Kept`, what the
+        cotangents of the needed ones are computed of by `second_half`; or the results and None.
+        """
+
+        def kept(*values: Any) -> Any:
+            def of_needed(*free: Any) -> Any:
+                found = self._with(values, needed, free)
+                return tuple([x for x in found if is_inexact(type_of(x))]), tuple(found)
+
+            found = first_half(of_needed, _chosen(values, needed), values)
+            return (tuple(self.function(*values)), None) if found is None else found
+
+        return self._derive(("keeping", needed), kept)
+
+    def second_half(self, half: SecondHalf) -> FlatFunction:
+        """The function of the values at the places of a half, and of the cotangents of all inexact
+        results, that returns the conjugate cotangents of the needed arguments.
+        """
+
+        def pulled(*values: Any) -> Values:
+            count = len(half.places)
+            cotangents = half(values[:count], tuple(map(_conjugate, values[count:])))
+            return tuple(map(_conjugate, cotangents))
+
+        return self._derive(half, pulled)
+
     def pushforward(self, moving: Mask, differentiable: Mask) -> FlatFunction:
         """The function of all arguments, and of tangents of the moving ones, that returns the
         tangents of the differentiable results.
@@ -105,11 +134,14 @@ class FlatFunction:
         """The kept results as a function of the arguments that are free."""
 
         def of_free(*values: Any) -> Values:
-            left = iter(values)
-            arguments = [next(left) if f else p for p, f in zip(primals, free, strict=True)]
-            return tuple(_chosen(self.function(*arguments), kept))
+            return tuple(_chosen(self._with(primals, free, values), kept))
 
         return of_free
+
+    def _with(self, primals: Values, free: Mask, values: Values) -> Values:
+        """The results for these arguments, with the values in place of those that are free."""
+        left = iter(values)
+        return self.function(*[next(left) if f else p for p, f in zip(primals, free, strict=True)])
 
     def _derive(self, key: Hashable, function: Callable[..., Values]) -> FlatFunction:
         found = self._derived.get(key)

@@ -6,11 +6,11 @@ Both records are compared by identity: each belongs to one call in the user's co
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.types import ArrayType
 from tracegraph.user_source import Source
 

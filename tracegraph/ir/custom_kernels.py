@@ -8,13 +8,14 @@ is written over an argument has no pointer of its own: it is that argument's.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache, wraps
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from tracegraph import errors
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.types import ArrayType
 
 
@@ -141,7 +142,8 @@ class CustomKernel:
         aliases: for outputs that are written over an operand, the number of that operand.
         purpose: what a kernel of tracegraph's own does for the user's line; "" for those of users.
         warp_function: the same as a part of another kernel, if it can be that.
-        made_by: of a kernel of tracegraph's own, the function and the arguments that make it.
+        made_by: of a kernel that is known by data, as those of tracegraph's own are, the function
+            and the arguments that make it.
     """
 
     name: str

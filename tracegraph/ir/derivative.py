@@ -19,8 +19,9 @@ Complex derivatives are transposed without conjugation.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
+
+from tracegraph.generated.dataclass import dataclass
 
 
 class Emitter(Protocol):

@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tracegraph import errors
 from tracegraph.dtypes import BOOL
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.types import ArrayType
 from tracegraph.user_source import Source
 

@@ -7,12 +7,12 @@ operand does; infinities likewise.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tracegraph.dtypes import type_text
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.control_forms import is_loop
 from tracegraph.ir.interpret import Watch, run, watched_by
 from tracegraph.ir.program import Eqn, Literal, Program, Region

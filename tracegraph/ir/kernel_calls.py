@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tracegraph import errors
 from tracegraph.dtypes import SHORT_NAMES, type_text
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.custom_kernels import CustomKernel
 from tracegraph.ir.kernel_launches import KernelLaunch, kernel_launch
 from tracegraph.ir.types import ArrayType, type_of

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from tracegraph import errors
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.custom_kernels import CudaText, CustomKernel
 from tracegraph.ir.types import ArrayType
 

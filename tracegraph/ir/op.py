@@ -8,13 +8,14 @@ registry-wide conformance test. `arrays.eager.apply` applies it to arguments.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from importlib import import_module
 from typing import Any, Protocol
 
 import numpy as np
 
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.derivative import Derivative
 from tracegraph.ir.scalar import Expr
 from tracegraph.ir.types import ArrayType, canonical_type
@@ -230,6 +231,23 @@ class Op:
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DeclaredOp(Op):
+    """An op that a user declared, which is in no registry.
+
+    Args:
+        where: the function's name with its place, for messages.
+        function: the NumPy function that they wrote.
+        rule: its derivative as they gave it: a function, ``"reference"`` or whatever it may be.
+        made_by: of an op that is known by data, the function and the arguments that make it.
+    """
+
+    where: str = ""
+    function: Callable[..., Any] | None = None
+    rule: Any = None
+    made_by: tuple[Callable[..., DeclaredOp], tuple[Any, ...]] | None = None
 
 
 def _as_tuple(types: ArrayType | Sequence[ArrayType]) -> tuple[ArrayType, ...]:

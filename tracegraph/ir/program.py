@@ -11,13 +11,14 @@ All of it is frozen data. Values and equations are compared by identity.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from operator import attrgetter
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.inspection.drawable import Drawable
 from tracegraph.ir.op import Op, get
 from tracegraph.ir.record import record

@@ -7,10 +7,12 @@ Tracing and planning make very many. A dataclass that is frozen at run time stor
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import field, fields, is_dataclass
 from functools import cache
 from operator import attrgetter
 from typing import Any, TypeVar, dataclass_transform
+
+from tracegraph.generated.dataclass import dataclass
 
 _T = TypeVar("_T")
 

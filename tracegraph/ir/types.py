@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from math import prod
 from typing import Any
@@ -19,6 +19,7 @@ from numpy.typing import DTypeLike
 
 from tracegraph.dtypes import BOOL, bfloat16, canonical_dtype, type_text
 from tracegraph.errors import IntegerRangeError
+from tracegraph.generated.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ operands are multiplied from left to right.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from math import prod
 from operator import index
 from string import ascii_letters
@@ -20,6 +19,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from tracegraph.arrays.eager import apply
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.op import get
 from tracegraph.ir.types import result_type, type_of
 from tracegraph.numpy.axes import transpose

@@ -7,12 +7,12 @@ mask selects may be indices in turn, `table[k[mask]]`, or be indexed: `x[mask][:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tracegraph import numpy
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.modes import check_indices
 from tracegraph.numpy.dispatching.dispatch import copied, lifted
 from tracegraph.numpy.shapes import broadcast_to

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tracegraph import errors
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.callbacks import HostCall, HostFunction
 from tracegraph.ir.derivative import Constant, Emitter, NoDerivativeError, Rewrite
 from tracegraph.ir.effects import TOKEN

@@ -17,10 +17,11 @@ there is little to do. What takes longer is computed the first time that it is n
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from math import inf
 
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.control_forms import branch_parts, is_loop, loop_parts
 from tracegraph.ir.op import Call, Control, get
 from tracegraph.ir.program import Atom, Eqn, Program, Region, Value, application, has_regions

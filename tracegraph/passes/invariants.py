@@ -21,9 +21,9 @@ What is not a root stays in the loop, and is also computed outside if a root nee
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from math import inf
 
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.control_forms import is_loop, loop_parts
 from tracegraph.ir.op import (
     Call,

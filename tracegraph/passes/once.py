@@ -17,11 +17,11 @@ none computes it a second time. A branch that is not taken hands both on as they
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from math import inf
 
 import numpy as np
 
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.control_forms import branch_parts, is_loop, loop_counts, loop_parts
 from tracegraph.ir.op import Control, get
 from tracegraph.ir.program import Atom, Eqn, Literal, Region, Value, application

@@ -11,6 +11,7 @@ from tracegraph.errors.tracebacks import entry_point
 from tracegraph.ir.stored.writing import program_to_json
 from tracegraph.saving.entries import SavedProgram
 from tracegraph.saving.exported import Exported
+from tracegraph.saving.functions.writing import FunctionsWriter
 from tracegraph.sharding.shard import ShardedFunction
 from tracegraph.staging.calls.call_tracing import trace_call
 from tracegraph.staging.calls.signature import Signature
@@ -25,6 +26,7 @@ def export(
     *args: Any,
     order: int = 0,
     signatures: Sequence[tuple[Any, ...]] = (),
+    targets: Sequence[str] = (),
     **kwargs: Any,
 ) -> Exported:
     """The programs of a function for the types of these arguments, which can be saved to a file.
@@ -41,6 +43,8 @@ def export(
             be differentiated without it.
         signatures: further arguments by position, each a tuple, with a program each. Calls take the
             program of their types.
+        targets: architectures of GPUs, such as ``"sm_90"``, to compile for now; as `add_target` of
+            the result does it.
         **kwargs: arguments by name.
 
     Raises:
@@ -56,6 +60,8 @@ def export(
     >>> again(np.arange(3.0), np.ones(3))
     Array([1., 2., 3.], dtype=float64)
     """
+    from tracegraph.saving.functions.portable import portable  # it imports all that traces
+
     signature = fun.signature if isinstance(fun, (Jitted, Exported)) else Signature.of(fun)
     inner = fun.function if isinstance(fun, Jitted) else fun
     if isinstance(inner, ShardedFunction):
@@ -70,11 +76,14 @@ def export(
     for given, named in calls:
         call = signature.bind(given, named, abstract=True)
         found = trace_call(traced, signature, call.key, "host")
-        program = found.optimized
-        program_to_json(program)  # refuses now what cannot be saved
+        program = portable(found.optimized, order)
+        program_to_json(program, FunctionsWriter().number)  # refuses what is not saved
         entries.append(SavedProgram.of(program, call.key, found.out_structure))
     name = getattr(inner, "__name__", type(inner).__name__)
-    return Exported(name, signature, entries)
+    exported = Exported(name, signature, entries)
+    for arch in targets:
+        exported.add_target(arch)
+    return exported
 
 
 def _differentiated(fun: Callable[..., Any], order: int) -> Callable[..., Any]:

@@ -5,7 +5,7 @@ Its products are a gather, a multiplication, and a sum by segment.
 
 from __future__ import annotations
 
-import dataclasses
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ import numpy as np
 import tracegraph.numpy as tnp
 from tracegraph.arrays.eager import apply
 from tracegraph.errors import ShapeDependentError
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.op import get
 from tracegraph.numpy.dispatching.dispatch import as_array, lifted
 from tracegraph.sparse.segments import segment_sum
@@ -23,7 +24,7 @@ __all__ = ["CSR"]
 
 
 @register_dataclass
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class CSR:
     """A matrix whose row `i` has the elements `data[indptr[i]:indptr[i + 1]]`.
 
@@ -51,7 +52,7 @@ class CSR:
     data: Any
     indices: Any
     indptr: Any
-    shape: tuple[int, int] = dataclasses.field(metadata={"static": True})
+    shape: tuple[int, int] = field(metadata={"static": True})
 
     __array_ufunc__ = None
     """So that `x @ a` of a NumPy array asks this class."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.inspection.tabulated import Tabulated
 from tracegraph.ir.types import ArrayType
 from tracegraph.modes import PLAIN, Modes

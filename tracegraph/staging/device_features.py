@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
+
+from tracegraph.generated.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.inspection.tabulated import Tabulated
 from tracegraph.staging.graph_view import GraphNode
 

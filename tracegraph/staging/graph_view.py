@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.inspection.tabulated import Tabulated
 
 if TYPE_CHECKING:

@@ -7,14 +7,14 @@ import sys
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
-from tracegraph.arrays.known_arrays import all_in_host_memory
+from tracegraph.arrays.known_arrays import replaced
 from tracegraph.concurrency.weak_set import ConcurrentWeakSet
 from tracegraph.devices import canonical_device
 from tracegraph.errors.names_elsewhere import OF_STAGES, answer, missing_of_jitted
 from tracegraph.errors.tracebacks import entry_point, hide_frames
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.modes import PLAIN, current_modes, process
 from tracegraph.staging.builds import BuildKey, Builds, Stats
 from tracegraph.staging.calls.fast_call import (
@@ -121,20 +121,18 @@ class Jitted(Generic[P, R_co]):
         modes = current_modes()
         plain = modes == PLAIN
         direct = direct_call(args) if plain and not kwargs else None
-        replaced = all_in_host_memory(args) if direct is None and plain else None
-        if replaced is not None and not self._signature.static:
-            args = replaced  # arrays of PyTorch or JAX as NumPy's
-            result: R_co = self._last_call(args, kwargs)
-            if result is not MISS:
-                return result
-            direct = None if kwargs else direct_call(args)
         key = None if direct is None else direct[0]
         del direct  # its leaves would count as further owners of what is donated
         for fast_call in self._candidates(key) if plain else ():
-            result = fast_call(args, kwargs)
+            result: R_co = fast_call(args, kwargs)
             if result is not MISS:
                 self._last_call = fast_call
                 return result
+        if key is None and plain and not self._signature.static:
+            known = replaced(args, kwargs)  # arrays of PyTorch and others
+            if known is not None:
+                result = self._last_call(*known)
+                return self._run(*known) if result is MISS else result
         call = self._signature.bind(args, kwargs)
         device = self._device or _device_of(call)
 
@@ -149,6 +147,23 @@ class Jitted(Generic[P, R_co]):
             return found
 
         return self._builds.use(BuildKey(call.key, device, modes), run)
+
+    def through(self, args: tuple[Any, ...], run: Callable[[Compiled, list[Any]], R]) -> R:
+        """What `run` returns for the program of a call, and its leaves as an executable takes them.
+
+        The program is built first if there is none; `run` is called again if it was closed
+        meanwhile. Nothing is noted for profilers, and results are not checked.
+        """
+        call = self._signature.bind(args, {})
+        build = BuildKey(call.key, self._device or _device_of(call), current_modes())
+
+        def found(cached: CachedExecutable, compiled: Compiled) -> R:
+            if self._builds.drops:
+                self._forget_dropped()
+            compiled.require_ranges(call.leaves)
+            return run(compiled, call.leaves)
+
+        return self._builds.use(build, found)
 
     def _candidates(self, key: DirectKey | None) -> Sequence[FastCall]:
         """The fast calls that may fit a call with this direct key, or with none."""

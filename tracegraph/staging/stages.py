@@ -8,7 +8,7 @@ Each can be printed and inspected; only the last call needs the device.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from operator import is_
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ import numpy as np
 from tracegraph import errors, tree
 from tracegraph.arrays.array import Array
 from tracegraph.errors.tracebacks import entry_point, hide_frames
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.inspection.drawable import Drawable
 from tracegraph.ir.argument_ranges import ArgumentRange, argument_ranges
 from tracegraph.ir.program import Program
@@ -81,6 +82,11 @@ class Traced(Drawable):
     def out_types(self) -> tuple[ArrayType, ...]:
         """The types of the results, as a whole."""
         return self.program.out_types if self.sharding is None else self.sharding.out_types
+
+    @property
+    def ranges(self) -> tuple[ArgumentRange, ...]:
+        """Ranges of the Python ints among the arguments, where they are narrower than 64 bits."""
+        return argument_ranges(self.program)
 
     @entry_point
     def lower(self) -> Lowered:
@@ -237,7 +243,7 @@ class Compiled(Drawable):
             traced.signature.donated_leaves(traced.key.structure),
             results,
             assembler(results),
-            argument_ranges(traced.program),
+            traced.ranges,
         )
 
     @property

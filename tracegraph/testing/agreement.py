@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from tracegraph import tree
 from tracegraph.arrays.array import Array
 from tracegraph.errors import value_text
 from tracegraph.errors.tracebacks import entry_point
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.testing.differences import Tolerance, differences, end_of
 from tracegraph.testing.hints import hints
 from tracegraph.testing.outcomes import Outcome, outcome

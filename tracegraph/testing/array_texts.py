@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tracegraph.dtypes import SHORT_NAMES, canonical_dtype
+from tracegraph.generated.dataclass import dataclass
 
 DTYPES = {short: dtype for dtype, short in SHORT_NAMES.items()}
 

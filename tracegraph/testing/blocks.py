@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 
 import tracegraph
 from tracegraph import debug
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.testing.operation_chains import beside
 from tracegraph.testing.random_steps import SIMPLE, Maker
 from tracegraph.testing.special import special

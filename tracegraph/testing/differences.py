@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import ml_dtypes
@@ -11,6 +10,7 @@ import numpy as np
 
 from tracegraph import tree
 from tracegraph.dtypes import type_text
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.testing.outcomes import Outcome, same_error, text_of
 from tracegraph.testing.ulps import close, steps
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from contextlib import redirect_stdout
-from dataclasses import dataclass
 from dis import opmap
 from io import StringIO
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tracegraph import tree
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.user_source import Kind, kinds
 
 _RAISE = opmap["RAISE_VARARGS"]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.testing.blocks import draw_block
 from tracegraph.testing.values import Known, arrays
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+
+from tracegraph.generated.dataclass import dataclass
 
 DTYPES = tuple(map(np.dtype, ("int8", "int32", "int64", "uint16", "float32", "float64")))
 

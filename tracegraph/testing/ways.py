@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from random import Random
 from typing import Any
@@ -16,17 +16,17 @@ from typing import Any
 import numpy as np
 
 from lowering.host.executable import HostExecutable
-from lowering.legalization import features
-from lowering.legalization.features import Features
 from lowering.legalization.legalize import legalize
 from lowering.lower import lower
 from lowering.plan.plan import Plan
-from lowering.plan.target import overrides
+from lowering.plan.target import features, overrides
+from lowering.plan.target.features import Features
 from lowering.plan.target.overrides import Choices
 from lowering.plan.target.scope import Scope
 from lowering.scheduling.branch_schedules import BRANCH_SCHEDULES
 from lowering.scheduling.loop_schedules import LOOP_SCHEDULES
 from tracegraph.errors import value_text
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir import interpret
 from tracegraph.ir.program import Program
 from tracegraph.ir.verify import verify

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from inspect import signature
 from typing import Any
 
 import torch
+from torch.autograd import forward_ad
 
+from tracegraph import tree
 from tracegraph.interop.flat_functions import FlatFunction
-from tracegraph.torch.tensors import run
+from tracegraph.torch.tensors import run, run_tree
 
 
 class TensorCall(torch.autograd.Function):
@@ -60,9 +63,101 @@ class TensorCall(torch.autograd.Function):
         return results, (0,) * len(results)
 
 
+class KeepingCall(torch.autograd.Function):
+    """A call whose backward pass computes of what is kept, and does not run the function again.
+
+    Kept are the arguments, results that the derivative is made of, and other values that take long
+    to compute. If the backward pass is to be differentiated or batched itself, it is that of
+    `TensorCall`.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, function: FlatFunction, *values: Any) -> tuple[torch.Tensor, ...]:
+        """Run the function, and keep values."""
+        needed = ctx.needs_input_grad[1:]
+        keeping = function.keeping(needed)
+        tensors, structure = run_tree(keeping, values)
+        known = keeping.elsewhere.get(structure)
+        if known is None:
+            numbers = tree.unflatten(structure, range(structure.num_leaves))
+            known = keeping.elsewhere[structure] = (
+                len(numbers[0]),
+                getattr(numbers[1], "half", None),
+            )
+        count, ctx.half = known
+        results, kept = tensors[:count], tensors[count:]
+        ctx.function, ctx.needed = function, needed
+        ctx.numbers = [(i, x) for i, x in enumerate(values) if not isinstance(x, torch.Tensor)]
+        ctx.differentiable = tuple(map(is_inexact, results))
+        ctx.mark_non_differentiable(*[x for x in results if not is_inexact(x)])
+        used = (
+            ()
+            if ctx.half is None
+            else [results[p.number] for p in ctx.half.places if p.kind == "result"]
+        )
+        arguments = [x for x in values if isinstance(x, torch.Tensor)]
+        ctx.save_for_backward(*arguments, *kept, *used)
+        ctx.counts = len(arguments), len(kept)
+        return results
+
+    @staticmethod
+    def backward(ctx: Any, *cotangents: torch.Tensor) -> tuple[Any, ...]:
+        """The gradients of the arguments that need them: one graph."""
+        saved, (arguments, kept) = ctx.saved_tensors, ctx.counts
+        values = list(saved[:arguments])
+        for position, number in ctx.numbers:
+            values.insert(position, number)
+        given = [c for c, d in zip(cotangents, ctx.differentiable, strict=True) if d]
+        again = torch.is_grad_enabled() or not is_plain([*saved, *given])
+        if again or ctx.half is None:
+            pullback = ctx.function.pullback(ctx.needed, ctx.differentiable, conjugates=True)
+            found = iter(TensorCall.apply(pullback, *values, *given))
+        else:
+            results = iter(saved[arguments + kept :])
+            known = [
+                values[place.number]
+                if place.kind == "argument"
+                else next(results)
+                if place.kind == "result"
+                else saved[arguments + place.number]
+                for place in ctx.half.places
+            ]
+            found = iter(run(ctx.function.second_half(ctx.half), [*known, *given]))
+        return (None, *[next(found) if need else None for need in ctx.needed])
+
+
 # PyTorch asks for it in every call, and it takes 20 µs to find.
 _forward: Any = TensorCall.forward
 _forward.__signature__ = signature(_forward)
+
+
+_KNOWN_CLASSES = frozenset({torch.Tensor, torch.nn.Parameter, bool, int, float, complex})
+
+
+def apply(function: FlatFunction, values: Sequence[Any]) -> tuple[torch.Tensor, ...]:
+    """A call of a function, of which PyTorch notes what it needs for derivatives."""
+    if not is_plain(values):
+        return _noted(TensorCall, function, values)
+    if torch.is_grad_enabled() and any(map(asks_gradient, values)):
+        return _noted(KeepingCall, function, values)
+    return run(function, values)
+
+
+def _noted(kind: Any, function: FlatFunction, values: Sequence[Any]) -> tuple[torch.Tensor, ...]:
+    found: tuple[torch.Tensor, ...] = kind.apply(function, *values)
+    return found
+
+
+def is_plain(values: Sequence[Any]) -> bool:
+    """Whether values are tensors and numbers alone: no tangents, batches or subclasses."""
+    if torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0:
+        return False
+    return _KNOWN_CLASSES.issuperset(map(type, values))
+
+
+def asks_gradient(x: Any) -> bool:
+    """Whether it is a tensor that requires a gradient."""
+    return isinstance(x, torch.Tensor) and x.requires_grad
 
 
 def is_inexact(x: torch.Tensor) -> bool:

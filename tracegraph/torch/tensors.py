@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache, lru_cache, partial
 from typing import Any
 
 import numpy as np
 import torch
 
+from tracegraph import tree
 from tracegraph.arrays.array import Array
+from tracegraph.arrays.known_arrays import current_torch_stream, lent_tensor
+from tracegraph.arrays.lent_memory import LEGACY_STREAM
+from tracegraph.current_stream import Chosen, on_stream
 from tracegraph.dtypes import bfloat16
 from tracegraph.interop.flat_functions import FlatFunction
 from tracegraph.ir.types import ArrayType
-from tracegraph.streams import stream
+from tracegraph.modes import process
 
 DTYPES = {
     torch.bool: np.dtype(np.bool_),
@@ -77,19 +82,71 @@ def as_tensor(result: Array) -> torch.Tensor:
 def run(function: FlatFunction, values: Sequence[Any]) -> tuple[torch.Tensor, ...]:
     """The results for tensors and numbers, as one graph on their device.
 
-    On a GPU, it runs on PyTorch's current stream.
+    On a GPU, it runs on PyTorch's current stream, and PyTorch allocates the results.
     """
+    return run_tree(function, values)[0]
+
+
+def run_tree(
+    function: FlatFunction, values: Sequence[Any]
+) -> tuple[tuple[torch.Tensor, ...], tree.Structure]:
+    """The same for a function whose result is any tree: its leaves, and its structure."""
     device = function.device or device_of(values)
-    arguments = map(as_argument, values)
+    jitted = function.on(device)
     if device == "host":
-        return tuple(map(as_tensor, function.on(device)(*arguments)))
-    with stream(torch.cuda.current_stream(torch.device(device))):
-        return tuple(map(as_tensor, function.on(device)(*arguments)))
+        return _as_tensors(jitted(*map(as_argument, values)))
+    where = _devices(device)
+    with on_stream(_chosen(current_torch_stream(where.index))):
+        if process.is_plain and not torch.cuda.is_current_stream_capturing():
+            found = jitted.through(tuple(map(_lent, values)), partial(_run_into, where))
+            if found is not None:
+                return found
+        return _as_tensors(jitted(*map(as_argument, values)))
+
+
+def _as_tensors(result: Any) -> tuple[tuple[torch.Tensor, ...], tree.Structure]:
+    leaves, structure = tree.flatten(result)
+    return tuple(map(as_tensor, leaves)), structure
 
 
 def device_of(values: Sequence[Any]) -> str:
     """The device of the tensors: ``"host"``, or that of the first that is on a GPU."""
     for x in values:
         if isinstance(x, torch.Tensor) and x.is_cuda:
-            return f"cuda:{x.device.index}"
+            return f"cuda:{x.get_device()}"
     return "host"
+
+
+@lru_cache(64)
+def _chosen(handle: int) -> Chosen:
+    return Chosen(handle or LEGACY_STREAM, None)  # PyTorch never destroys the streams it makes
+
+
+def _lent(x: Any) -> Any:
+    """What a jitted function takes for a tensor on a GPU, for this call; a number is itself."""
+    if not isinstance(x, torch.Tensor):
+        return x
+    if x.is_conj() or x.is_neg():
+        x = x.resolve_conj().resolve_neg()
+    lent = lent_tensor(x) if x.is_cuda else None
+    return as_argument(x) if lent is None else lent
+
+
+def _run_into(
+    device: torch.device, compiled: Any, leaves: Sequence[Any]
+) -> tuple[tuple[torch.Tensor, ...], tree.Structure] | None:
+    """Run with results in new tensors on a GPU; None if that is not possible."""
+    launch = getattr(compiled.executable, "launch_into", None)
+    types: Sequence[ArrayType] = compiled.out_types
+    if launch is None or not all(type_.size for type_ in types):
+        return None
+    tensors = tuple(
+        [torch.empty(t.shape, dtype=TORCH_DTYPES[t.dtype], device=device) for t in types]
+    )
+    launch(leaves, [x.data_ptr() for x in tensors])
+    return tensors, compiled.out_structure
+
+
+@cache
+def _devices(name: str) -> torch.device:
+    return torch.device("cuda", int(name.partition(":")[2] or 0))

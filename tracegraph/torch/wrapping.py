@@ -13,7 +13,7 @@ from tracegraph import tree
 from tracegraph.devices import canonical_device
 from tracegraph.errors.tracebacks import entry_point
 from tracegraph.interop.flat_functions import FlatFunction, flat_of_tree
-from tracegraph.torch.differentiated import TensorCall
+from tracegraph.torch.differentiated import apply
 from tracegraph.torch.in_graph import call
 
 __all__ = ["wrap"]
@@ -26,7 +26,10 @@ def wrap(body: Callable[..., Any], *, device: str | None = None) -> Callable[...
     So is its backward pass, and each further derivative: `backward`, `torch.autograd.grad`,
     `torch.func` and `torch.compile(fullgraph=True)` take it as they take functions of PyTorch. On
     a GPU, it runs on PyTorch's current stream. Tensors are read where they are, and results are
-    given away without a copy. Derivatives run the function again, as no residuals are kept.
+    given away without a copy. Where a gradient is asked for, a call keeps what the backward pass is
+    made of: its arguments, results, and of other values those that are not cheap to compute of
+    these. Derivatives of the backward pass, and those of `torch.func` and `torch.compile`, run the
+    function again.
 
     Args:
         body: takes and returns trees of arrays and numbers. It is traced, as by `tracegraph.jit`.
@@ -66,7 +69,7 @@ def wrap(body: Callable[..., Any], *, device: str | None = None) -> Callable[...
             numbers = [(i, x) for i, x in enumerate(leaves) if not isinstance(x, torch.Tensor)]
             flat = call(function.with_numbers(numbers).number, tensors)
         else:
-            flat = TensorCall.apply(function, *leaves)
+            flat = apply(function, leaves)
         return tree.unflatten(results[0], flat)
 
     torch.compiler.allow_in_graph(called)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from types import EllipsisType, NoneType
 from typing import Any, Final
@@ -20,6 +20,7 @@ from typing import Any, Final
 import numpy as np
 
 from tracegraph.errors import BooleanMaskError, TracerIndexError, TracerSliceError
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.types import broadcast_shapes
 from tracegraph.tracing.function_table import FUNCTIONS
 from tracegraph.tracing.operators import ArrayOperators

@@ -8,7 +8,6 @@ and a write to the view becomes a write to the base.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from operator import is_
 from typing import Any, Protocol, TypeVar
@@ -18,6 +17,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from tracegraph.errors import TracerIndexError, TracerWriteError
 from tracegraph.errors.wording import TracerLike
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.op import Op, get
 from tracegraph.ir.program import Atom, Eqn
 from tracegraph.ir.types import ArrayType, row_major_strides

@@ -167,6 +167,15 @@ def UnsavableError():
     tracegraph.export(np.sin, number)
 
 
+def UntrustedCodeError():
+    halved = tracegraph.elementwise(lambda x: x / 2, cuda="{0} / 2")
+    saved = bytes(tracegraph.export(lambda x: halved(x), 1.0))
+    tracegraph.load(saved, trusted=False)
+
+    # Instead:
+    tracegraph.load(saved)
+
+
 def DamagedFileError():
     saved = bytes(tracegraph.export(lambda x: 2 * x, 1.0))
     tracegraph.load(saved[:-100])
@@ -181,6 +190,14 @@ def MalformedProgramError():
 
     # Message:
     tracegraph.errors.MalformedProgramError("its types are not those of its parameters")
+
+
+def MalformedTargetError():
+    # In a file that something else than `tracegraph.save` has written or changed:
+    # A target has a graph that cannot be, such as one whose kernel is in no cubin.
+
+    # Message:
+    tracegraph.errors.MalformedTargetError("a kernel has no function 7")
 
 
 def ExportVersionError():

@@ -6,13 +6,13 @@ The code is in block_columns.cuh, block_factors.cuh and block_rotations.cuh.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from lowering.algorithms.small_matrices.matrix_kernels import Form
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.types import ArrayType
 from tracegraph.ops.factorizations.matrices import real_dtype
 

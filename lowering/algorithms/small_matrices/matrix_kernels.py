@@ -7,7 +7,6 @@ show it as ``small_<name>_<n>``, or ``small_<name>_<m>x<n>`` if rows and columns
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy as np
 from lowering.algorithms.jacobi import SWEEPS, negligible
 from lowering.algorithms.kernel_texts import function_text, kernel_text
 from tracegraph.arrays.eager import apply
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.custom_kernels import CudaText, CustomKernel, WarpFunction, made_once
 from tracegraph.ir.kernel_calls import KernelCall, Scalar
 from tracegraph.ir.op import CUSTOM_NAMESPACE, Op, Opaque

@@ -108,3 +108,64 @@ __device__ T tg_received(const tg_u64* words, int element, tg_u32 turn, const vo
   tg_receive_all<1>(words, 0, element, turn, stop, &value);
   return value;
 }
+
+// The elements of an array that a block has, of `size` in shares of the blocks. Its threads access them as
+// vectors, where all arrays are aligned.
+template <class T> __device__ void tg_copy_part(
+    T* target, const T* source, int size, int share, int part, int thread, int threads) {
+  constexpr int WIDTH = 16 / sizeof(T);
+  const int begin = part * share, end = begin + share < size ? begin + share : size;
+  int first = begin;
+  if (((tg_u64(target) | tg_u64(source)) & 15) == 0) {
+    const int vectors = (end - begin) / WIDTH;
+    const auto from = reinterpret_cast<const tg_pack<T, WIDTH>*>(source + begin);
+    const auto to = reinterpret_cast<tg_pack<T, WIDTH>*>(target + begin);
+    for (int i = thread; i < vectors; i += 4 * threads) {
+      tg_pack<T, WIDTH> loaded[4];
+#pragma unroll
+      for (int each = 0; each < 4; ++each) {
+        if (i + each * threads < vectors) loaded[each] = from[i + each * threads];
+      }
+#pragma unroll
+      for (int each = 0; each < 4; ++each) {
+        if (i + each * threads < vectors) to[i + each * threads] = loaded[each];
+      }
+    }
+    if (vectors > 0) first += vectors * WIDTH;
+  }
+  for (int i = first + thread; i < end; i += threads) target[i] = source[i];
+}
+
+// The same elements of all devices, folded in their order; those of one are `stride` before the next.
+template <int DEVICES, class T, class Fold> __device__ void tg_fold_part(
+    T* target, const T* rooms, int stride, int size, int share, int part, int thread, int threads, Fold fold) {
+  constexpr int WIDTH = 16 / sizeof(T);
+  const int begin = part * share, end = begin + share < size ? begin + share : size;
+  int first = begin;
+  if ((tg_u64(target) & 15) == 0) {
+    const int vectors = (end - begin) / WIDTH;
+#pragma unroll 2
+    for (int i = thread; i < vectors; i += threads) {
+      tg_pack<T, WIDTH> each[DEVICES];
+#pragma unroll
+      for (int device = 0; device < DEVICES; ++device) {
+        each[device] = *reinterpret_cast<const tg_pack<T, WIDTH>*>(rooms + device * stride + begin + i * WIDTH);
+      }
+#pragma unroll
+      for (int item = 0; item < WIDTH; ++item) {
+#pragma unroll
+        for (int device = 1; device < DEVICES; ++device) {
+          each[0].items[item] = fold(each[0].items[item], each[device].items[item]);
+        }
+      }
+      *reinterpret_cast<tg_pack<T, WIDTH>*>(target + begin + i * WIDTH) = each[0];
+    }
+    if (vectors > 0) first += vectors * WIDTH;
+  }
+  for (int i = first + thread; i < end; i += threads) {
+    T folded = rooms[i];
+#pragma unroll
+    for (int device = 1; device < DEVICES; ++device) folded = fold(folded, rooms[device * stride + i]);
+    target[i] = folded;
+  }
+}

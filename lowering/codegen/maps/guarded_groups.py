@@ -7,11 +7,11 @@ same for a whole group, or counts up with its points: then it is tested at the p
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from lowering.codegen.flatten import POINT, Flattener
 from lowering.codegen.maps.vector_accesses import Variation, variation, vectors_of
 from lowering.plan.nests.kernel import MapNest, Store
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.scalar import Compare, Const, Expr, Select, bounds, compare, conjuncts
 from tracegraph.ir.scalar_values import Load
 from tracegraph.ir.subexpressions import Substitution, subexpressions
@@ -35,7 +35,8 @@ def inside_groups(stores: Sequence[Store], width: int) -> InsideGroups | None:
     """The groups of `width` points inside of all parts; None if their points differ in more than
     the ends of parts.
 
-    What is selected by the position is a part, too, if most groups are inside of it.
+    What is selected by the position is a part, too, if most groups are inside of it. So is what is
+    selected otherwise, as behind the first row, if whole groups are outside of the other part.
     """
     tests: dict[Expr, Expr] = {}
     for store in stores:
@@ -52,6 +53,10 @@ def inside_groups(stores: Sequence[Store], width: int) -> InsideGroups | None:
         known = {test: found for test, found in also.items() if found is not None}
         if len(known) == len(also) and _part_inside([*tests, *known]) >= LEAST_INSIDE:
             tests |= known
+        elif (outside := _negated(predicate)) is not None and outside not in tests:
+            whole = variation(subexpressions((outside,)), width, POINT)[outside]
+            if whole is Variation.UNIFORM and _part_inside([*tests, outside]) >= LEAST_INSIDE:
+                tests[outside] = outside
     new = Substitution()
     for expr in values:
         if type(expr) is Load and expr.guard is not None:
@@ -60,8 +65,18 @@ def inside_groups(stores: Sequence[Store], width: int) -> InsideGroups | None:
             new[expr] = Load.make(expr.buffer, indices, None if holds else new[expr.guard])
         elif type(expr) is Select and tests.keys() >= set(conjuncts(expr.predicate)):
             new[expr] = new[expr.chosen]
+        elif type(expr) is Select and _negated(expr.predicate) in tests:
+            new[expr] = new[expr.other]
     inside = [Store(store.buffer, store.indices, new[store.value]) for store in stores]
     return InsideGroups(tuple(inside), tuple(dict.fromkeys(tests.values())))
+
+
+def _negated(predicate: Expr) -> Expr | None:
+    """What holds where a predicate does not, if that is a comparison as well."""
+    if type(predicate) is not Compare or predicate.relation == "==":
+        return None
+    other = "<" if predicate.relation == ">=" else ">="
+    return compare(other, predicate.left, predicate.right)
 
 
 def _part_inside(tests: Iterable[Expr]) -> float:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from lowering.codegen.expressions import compute
 from lowering.codegen.maps.vector_accesses import address, load_text, pack
@@ -16,6 +15,7 @@ from lowering.codegen.preamble import c_type
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.target.hardware import VECTOR_BYTES, WORD_BYTES
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.scalar import Axis
 from tracegraph.ir.scalar_values import Load
 

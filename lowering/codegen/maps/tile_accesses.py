@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from lowering.codegen.expressions import compute, index, index_type
 from lowering.codegen.geometry_records import TileGeometry
@@ -23,6 +22,7 @@ from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.kernel import Store
 from lowering.plan.nests.rounding import ceil_div
 from lowering.plan.target.hardware import WORD_BYTES
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.scalar import affine
 from tracegraph.ir.scalar_values import Load
 

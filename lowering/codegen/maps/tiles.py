@@ -5,8 +5,6 @@ So both loads and stores are coalesced.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from lowering.codegen.effects.signals import write_results
 from lowering.codegen.expressions import compute, index_type, stored, value
 from lowering.codegen.flatten import Flattener
@@ -31,6 +29,7 @@ from lowering.codegen.maps.vector_accesses import load_text, pack, store_line
 from lowering.codegen.preamble import c_type
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.nests.kernel import MapNest, Store
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.scalar_values import Load
 
 

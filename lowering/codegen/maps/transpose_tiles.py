@@ -7,7 +7,6 @@ Through shared memory, both are coalesced: 88 to 93 % of a copy on an H200.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from math import prod
 
 from lowering.codegen.offsets import offsets_of
@@ -17,6 +16,7 @@ from lowering.plan.nests.kernel import MapNest, Store
 from lowering.plan.nests.rounding import ceil_div
 from lowering.plan.nests.strides import offset_in
 from lowering.plan.target.hardware import SECTOR_BYTES, SHARED_BYTES, WORD_BYTES
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.scalar import Axis, affine
 from tracegraph.ir.scalar_values import Load
 

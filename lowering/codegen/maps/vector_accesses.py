@@ -8,7 +8,6 @@ index is consecutive is a vector. The same holds for the steps of a loop.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import Enum
 
 from lowering.codegen.expressions import compute, expr_type, index, stored
@@ -18,6 +17,7 @@ from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.kernel import Store
 from lowering.plan.nests.lazy_values import lazy_choices
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.scalar import Axis, Const, Expr, FloorDiv, Mod, Sum
 from tracegraph.ir.scalar_values import Load
 from tracegraph.ir.subexpressions import subexpressions

@@ -11,7 +11,7 @@ from lowering.codegen.kernel_code import NAME, KernelCode, declare_parameters, f
 from lowering.codegen.kernel_parameters import StopFlagAddress
 from lowering.codegen.nests import nest_parameters
 from lowering.codegen.persistent.lane_graph import lane_graph, own_axis
-from lowering.codegen.persistent.peer_exchanges import SentStop
+from lowering.codegen.persistent.peer_rooms import SentStop
 from lowering.codegen.persistent.persistent_layout import PersistentLayout, accessed
 from lowering.codegen.persistent.phases import PhaseWriter, declare_words
 from lowering.codegen.persistent.storage import Storage, declare_storage

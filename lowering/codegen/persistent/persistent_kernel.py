@@ -17,9 +17,10 @@ from lowering.codegen.kernel_parameters import StopFlagAddress
 from lowering.codegen.nests import nest_parameters
 from lowering.codegen.persistent.exchanges import Exchange, exchanges_of
 from lowering.codegen.persistent.lane_kernel import lane_text
-from lowering.codegen.persistent.peer_exchanges import SentStop, declare_exchanges, save_turns
+from lowering.codegen.persistent.peer_rooms import SentStop, declare_exchanges, save_turns
 from lowering.codegen.persistent.persistent_layout import PersistentLayout, accessed
 from lowering.codegen.persistent.phases import PhaseWriter, declare_words
+from lowering.codegen.persistent.sent_in_turns import sent_in_turns
 from lowering.codegen.persistent.storage import (
     Storage,
     bring_home,
@@ -63,6 +64,8 @@ def persistent_text(
     others = tuple(
         dict.fromkeys(p for n in layout.geometries for p in nest_parameters(n, loops, conditions))
     )
+    if layout.peers.rooms and StopFlagAddress() not in others:
+        others = (*others, StopFlagAddress())  # for waits
     pointers = {buffer: f"p{i}" for i, buffer in enumerate(buffers)}
     writer = SourceWriter(pointers, named(others), loops, conditions)
     writer.line(f"const int thread = {'0' if scope.threads == 1 else 'int(threadIdx.x)'};")
@@ -75,16 +78,21 @@ def persistent_text(
         writer, passed, written, offsets, indirect, layout.workspace
     )
     declare_shared_memory(writer, storage.end)
-    if StopFlagAddress() in others:
+    whiles = [each for each in layout.inside if isinstance(each, WhileNode)]
+    if StopFlagAddress() in others and whiles:
         writer.line(f"tg_stop_watch {STOP_WATCH} = {{tg_clock(), 0}};")
     exchanges = _exchanges(layout, scope, surroundings, storage)
-    watched = all(in_lockstep(each) for each in layout.inside if isinstance(each, WhileNode))
+    watched = bool(whiles) and all(map(in_lockstep, whiles))
     stop = SentStop(surroundings.stop_flag, watched)
-    _write_body(writer, node, layout, storage, exchanges, offsets, stop)
+    turns = {
+        loop: sent_in_turns(loop, layout, surroundings) for loop in whiles if in_lockstep(loop)
+    }
+    phases = PhaseWriter(writer, scope, layout, exchanges, offsets, stop, turns)
+    _write_body(writer, node, layout, storage, phases)
     cluster = scope.blocks if scope.clustered else 1
     text = function(declared, writer.text, scope.threads, cluster=cluster, dependents=False)
     grid, block = (scope.blocks, 1, 1), (scope.threads, 1, 1)
-    together, peers = scope.blocks > 1, layout.peers.tables
+    together, peers = scope.blocks > 1 and node.exchange is None, layout.peers.tables
     return text, KernelCode(NAME, parameters, grid, block, storage.end, cluster, together, peers)
 
 
@@ -93,24 +101,21 @@ def _write_body(
     node: PersistentKernelNode,
     layout: PersistentLayout,
     storage: Storage,
-    exchanges: Mapping[WhileNode, tuple[Exchange, ...]],
-    offsets: Mapping[Buffer, int],
-    stop: SentStop,
+    phases: PhaseWriter,
 ) -> None:
     """Write the phases, between loading what the kernel keeps and saving it."""
     scope = node.scope
     words = f"shared + {layout.words}"
-    if scope.blocks > 1:
+    if scope.blocks > 1 and node.exchange is None:
         writer.line("tg_u64* const arrived = reinterpret_cast<tg_u64*>(workspace);")
         writer.line("tg_u64 arrivals = tg_arrivals_before(arrived);")
         words = f"workspace + {ALIGNMENT}"
     declare_words(writer, layout.slots, scope, words)
-    declare_exchanges(writer, layout.peers)
+    declare_exchanges(writer, layout.peers, scope)
     declare_storage(writer, storage, scope)
-    moved = [each.old for found in exchanges.values() for each in found]
+    moved = [each.old for found in phases.exchanges.values() for each in found]
     moved = [buffer for buffer in moved if buffer not in storage.placed]
     declare_homes(writer, moved)
-    phases = PhaseWriter(writer, scope, layout, exchanges, offsets, stop)
     if storage.loaded:
         phases.barrier()
     phases.graph(node.graph)

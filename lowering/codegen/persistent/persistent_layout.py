@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from lowering.codegen.geometry_records import LaunchGeometry, shared_bytes, workspace_bytes
 from lowering.codegen.nest_kinds import CanonicalNest, canonical
 from lowering.codegen.nests import buffers_of
-from lowering.codegen.persistent.peer_exchanges import PeerLayout, peer_layout
+from lowering.codegen.persistent.peer_rooms import PeerLayout, peer_layout
 from lowering.codegen.persistent.phase_geometry import phase_geometry
 from lowering.plan.conditional_nodes import ConditionalNode, WhileNode
 from lowering.plan.nests.buffer import Buffer
@@ -16,6 +15,7 @@ from lowering.plan.nests.rounding import round_up
 from lowering.plan.nodes import KernelNode, LibraryNode, Node, walk
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.target.hardware import ALIGNMENT, VECTOR_BYTES, WORD_BYTES
+from tracegraph.generated.dataclass import dataclass
 
 WORDS = 3
 """Words of a condition: two that take turns in the steps of a loop, and one for its entry. Branches
@@ -61,7 +61,7 @@ class PersistentLayout:
             if nbytes := workspace_bytes(geometry):
                 workspaces[nest] = f"workspace + {workspace}"
                 workspace += round_up(nbytes, ALIGNMENT)
-        peers = peer_layout([n for n in inside if isinstance(n, LibraryNode)], workspace)
+        peers = peer_layout([n for n in inside if isinstance(n, LibraryNode)], scope, workspace)
         words = round_up(max(map(shared_bytes, geometries.values()), default=0), VECTOR_BYTES)
         in_shared_memory = scope.blocks == 1 and scope.threads > 1
         kept = words + (words_bytes(slots) if in_shared_memory else 0)
@@ -79,7 +79,7 @@ def accessed(layout: PersistentLayout) -> tuple[list[Buffer], list[Buffer]]:
     for node in layout.inside:
         if isinstance(node, WhileNode) and node.entry is not None:
             read[node.entry] = None
-        elif node.may_be_phase:
+        elif isinstance(node, LibraryNode) or node.may_be_phase:  # a group may be larger than any
             read.update(dict.fromkeys(node.reads))
             written.update(dict.fromkeys(node.writes))
     return list(read), list(written)

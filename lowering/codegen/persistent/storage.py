@@ -7,7 +7,6 @@ memory. What other kernels access as well is copied there first, and back at the
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
 
 from lowering.codegen.preamble import c_type
 from lowering.codegen.source_writer import SourceWriter
@@ -15,6 +14,7 @@ from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.rounding import round_up
 from lowering.plan.target.hardware import VECTOR_BYTES
 from lowering.plan.target.scope import Scope
+from tracegraph.generated.dataclass import dataclass
 
 MAX_UNROLLED = 16
 """Points that one thread writes out, so that the arrays that they index become registers. Longer

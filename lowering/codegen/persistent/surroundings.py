@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
-from dataclasses import dataclass
 
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nodes import Node, walk
 from lowering.plan.plan import Plan
+from tracegraph.generated.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

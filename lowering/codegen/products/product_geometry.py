@@ -35,6 +35,27 @@ SHAPES = (
 )
 """Threads along rows and columns, and outputs of each thread along both."""
 
+SLICED_SHAPES = (
+    (8, 8, 8, 8),
+    (8, 8, 8, 4),
+    (8, 8, 4, 8),
+    (8, 8, 4, 4),
+    (16, 4, 4, 4),
+    (4, 16, 4, 4),
+    (8, 4, 8, 4),
+    (4, 8, 4, 8),
+    (8, 4, 4, 4),
+    (4, 8, 4, 4),
+    (4, 4, 4, 4),
+)
+"""The same for few outputs of long sums, whose products the threads of a block share in slices."""
+
+SLICE_DEPTH = 8
+"""Products of each sum that a slice has of a tile."""
+
+MIN_SLICED = 1 << 12
+"""Products of each sum that slices share, at least: fewer are few turns of a block."""
+
 SMALL_SHAPES = (
     *[(side, side, each, each) for side in (2, 4, 8, 16) for each in (2, 3, 4)],
     (8, 4, 4, 4),
@@ -93,6 +114,8 @@ def product_geometry(product: TiledProduct, dtype: np.dtype[np.generic]) -> Prod
     shapes = [s for s in SHAPES if s[2] * s[3] * dtype.itemsize <= MOST_OUTPUT_BYTES]
     if extent(product.batch) > 1:
         shapes += SMALL_SHAPES
+    elif extent(product.summed) >= MIN_SLICED:
+        shapes += [s for s in SLICED_SHAPES if s[2] * s[3] * dtype.itemsize <= MOST_OUTPUT_BYTES]
     by_warps = product.rounded and dtype == np.float32 and extent(product.batch) == 1
     if by_warps:
         shapes = [*WARP_SHAPES]
@@ -112,7 +135,8 @@ def _splits(product: TiledProduct, shape: Shape) -> list[int]:
 
 def _tiles(product: TiledProduct, shape: Shape) -> int:
     rows, columns, row_outputs, column_outputs = shape
-    groups = ceil_div(extent(product.batch), THREADS // (rows * columns))
+    groups = 1 if extent(product.batch) == 1 else THREADS // (rows * columns)
+    groups = ceil_div(extent(product.batch), groups)
     row_tiles = ceil_div(extent(product.rows), rows * row_outputs)
     return groups * row_tiles * ceil_div(extent(product.columns), columns * column_outputs)
 
@@ -125,11 +149,14 @@ def _geometry(
     by_warps: bool = False,
 ) -> ProductGeometry:
     rows, columns, row_outputs, column_outputs = shape
-    groups = THREADS // (rows * columns)
-    depth = 16 if dtype.itemsize <= WORD_BYTES else 8
+    together = THREADS // (rows * columns)
     batch, summed = extent(product.batch), extent(product.summed)
+    groups, slices = (together, 1) if batch > 1 else (1, together)
+    depth = 16 if dtype.itemsize <= WORD_BYTES else 8
     height, width = rows * row_outputs, columns * column_outputs
-    if groups == 1 and height * width <= SMALL_TILE and summed > 2 * depth:
+    if slices > 1:
+        depth = slices * SLICE_DEPTH
+    elif groups == 1 and height * width <= SMALL_TILE and summed > 2 * depth:
         depth *= 2  # fewer loads, each with as much to wait for
     row_tiles = ceil_div(extent(product.rows), height)
     column_tiles = ceil_div(extent(product.columns), width)
@@ -138,15 +165,18 @@ def _geometry(
     splits = ceil_div(summed, share)
     strides = padded(height, dtype, by_warps) + padded(width, dtype, by_warps)
     shared = groups * depth * strides * dtype.itemsize
+    outputs = rows * columns * row_outputs * column_outputs
+    if slices > 1:  # tiles of both factors, and then the sums of slices
+        shared = max(shared, round_up((slices - 1) * outputs * dtype.itemsize, VECTOR_BYTES))
     workspace = 0
     if splits > 1:
         shared += TICKET_SHARED_BYTES
-        outputs = THREADS * row_outputs * column_outputs
-        workspace = partials_offset(tiles) + tiles * splits * outputs * dtype.itemsize
+        workspace = partials_offset(tiles) + tiles * splits * groups * outputs * dtype.itemsize
     loaded = groups * (height + width) * depth // THREADS
     return ProductGeometry(
         *shape,
         groups=groups,
+        slices=slices,
         depth=depth,
         batch=batch,
         row_tiles=row_tiles,
@@ -178,10 +208,11 @@ def _time(geometry: ProductGeometry) -> float:
     together = min(resident, ceil_div(geometry.blocks, MULTIPROCESSORS))
     turns = ceil_div(geometry.share, geometry.depth) + 4  # to begin, and to store
     loaded = geometry.groups * (geometry.height + geometry.width) / geometry.threads
-    multiplied = (m * n + LOAD * (m + n)) / (WARP_SPEED if geometry.by_warps else 1)
+    multiplied = (m * n + LOAD * (m + n)) / (WARP_SPEED if geometry.by_warps else geometry.slices)
     step = (multiplied + GATHER * loaded) * together
     each = turns * max(geometry.depth * step, LATENCY)
-    return waves * each + (geometry.splits > 1) * PARTIAL * geometry.splits * m * n
+    partials = geometry.splits / geometry.slices if geometry.splits > 1 else 0
+    return waves * each + PARTIAL * partials * m * n
 
 
 def padded(side: int, dtype: np.dtype[np.generic], by_warps: bool = False) -> int:

@@ -4,8 +4,9 @@ A block keeps tiles of both factors in shared memory, `depth` products of each s
 the next ones to registers while it multiplies. A thread multiplies what it reads of a row by what
 it reads of a column, each with several outputs, so that it multiplies more often than it reads.
 
-Where several blocks share the sums of a tile, the last one to finish adds the partial sums of all
-in their order. So the order of a sum depends on shapes only.
+Slices of a block that share the sums of a tile add them through shared memory. Where several blocks
+do, the last one to finish adds the partial sums of all. So the order of a sum depends on shapes
+only.
 """
 
 from __future__ import annotations
@@ -17,7 +18,13 @@ from lowering.codegen.maps.vector_accesses import declare_aligned, vectors_of
 from lowering.codegen.preamble import c_type
 from lowering.codegen.products.tile_loads import declare_own, keep_next, load_next, parts_of
 from lowering.codegen.products.tile_sides import COLUMN, FlatProduct, Side, flattened
-from lowering.codegen.products.tile_sums import add_partials, multiply, multiply_matrices
+from lowering.codegen.products.tile_sums import (
+    add_partials,
+    add_slices,
+    multiply,
+    multiply_matrices,
+)
+from lowering.codegen.rows.accumulator_layout import TICKET_SHARED_BYTES
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.nests.kernel import RowNest
 from lowering.plan.nests.tiled_products import tiled_product
@@ -61,9 +68,12 @@ def write_product(
             for side in sides:
                 keep_next(writer, side, g)
         writer.line("__syncthreads();")
+    if g.slices > 1:
+        add_slices(writer, g, kind)
     if g.splits > 1:
-        add_partials(writer, g, kind, workspace, offset)
+        add_partials(writer, g, kind, workspace, g.shared_bytes - TICKET_SHARED_BYTES)
     tests = ["last"] if g.splits > 1 else []
+    tests += ["slice == 0"] if g.slices > 1 else []
     tests += [f"batch < {g.batch}"] if g.batch % g.groups else []
     with writer.block(f"if ({' && '.join(tests)})" if tests else ""):
         writer.bind(found.batch, "batch")
@@ -78,7 +88,10 @@ def _declare(writer: SourceWriter, g: ProductGeometry, summed: int) -> None:
     writer.line(f"const int start_left = {rows} % {g.row_tiles} * {g.height};")
     writer.line(f"const int start_batch = tile / {g.column_tiles * g.row_tiles} * {g.groups};")
     each = g.rows * g.columns
-    writer.line(f"const int group = thread / {each}, batch = start_batch + group;")
+    group = "0" if g.slices > 1 else f"thread / {each}"
+    writer.line(f"const int group = {group}, batch = start_batch + group;")
+    if g.slices > 1:
+        writer.line(f"const int slice = thread / {each}, member = thread % {each};")
     begin = "0" if g.splits == 1 else f"block % {g.splits} * {g.share}"
     writer.line(f"const int begin = {begin};")
     end = f"begin + {g.share} < {summed} ? begin + {g.share} : {summed}"

@@ -9,8 +9,9 @@ otherwise be made at each.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.scalar import Axis, Clamp, Expr, FloorDiv, Mod, Sum, bounds, linear
 from tracegraph.ir.subexpressions import subexpressions
 

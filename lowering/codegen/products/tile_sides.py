@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import gcd
 
 from lowering.codegen.expressions import index_type
@@ -17,6 +16,7 @@ from lowering.plan.nests.kernel import Store
 from lowering.plan.nests.strides import offset_in
 from lowering.plan.nests.tiled_products import Axes, TiledProduct
 from lowering.plan.target.hardware import VECTOR_BYTES
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.record import replace
 from tracegraph.ir.scalar import Axis, Expr, affine
 from tracegraph.ir.scalar_values import Load

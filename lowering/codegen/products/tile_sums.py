@@ -13,13 +13,14 @@ LOADED = 32
 
 def multiply(writer: SourceWriter, sides: tuple[Side, Side], g: ProductGeometry, kind: str) -> None:
     """Multiply what the tiles have of each row and column, and add it to the totals."""
-    with writer.unrolled(f"for (int depth = 0; depth < {g.depth}; ++depth)"):
+    first = f"slice * {g.depth // g.slices}" if g.slices > 1 else f"group * {g.depth}"
+    with writer.unrolled(f"for (int depth = 0; depth < {g.depth // g.slices}; ++depth)"):
         for side in sides:
             groups, pack = side.each // side.vector, f"tg_pack<{kind}, {side.vector}>"
             writer.line(f"{pack} {side.name}[{groups}];")
             with writer.unrolled(f"for (int part = 0; part < {groups}; ++part)"):
                 place = f"(part * {side.threads} + thread_{side.name}) * {side.vector}"
-                row = f"(group * {g.depth} + depth)"
+                row = f"({first} + depth)"
                 source = f"{side.name}_tile + {row} * {side.stride} + {place}"
                 writer.line(f"{side.name}[part] = *reinterpret_cast<const {pack}*>({source});")
         left, right = (side.vector for side in sides)
@@ -66,16 +67,35 @@ def multiply_matrices(
             writer.line(f"tg_multiply_tf32({totals}, left[i], right[j], lane);")
 
 
+def add_slices(writer: SourceWriter, g: ProductGeometry, kind: str) -> None:
+    """Add the sums of all slices, in their order, to `total` of the first one."""
+    outputs, each = g.row_outputs * g.column_outputs, g.rows * g.columns
+    total = f"total[part / {g.column_outputs}][part % {g.column_outputs}]"
+    parts = f"for (int part = 0; part < {outputs}; ++part)"
+    with writer.block(""):
+        writer.line(f"{kind}* const sums = reinterpret_cast<{kind}*>(shared);")
+        with writer.block("if (slice > 0)"), writer.unrolled(parts):
+            place = f"((slice - 1) * {outputs} + part) * {each} + member"
+            writer.line(f"sums[{place}] = {total};")
+        writer.line("__syncthreads();")
+        others = f"for (int other = 0; other < {g.slices - 1}; ++other)"
+        with writer.block("if (slice == 0)"), writer.unrolled(others), writer.unrolled(parts):
+            place = f"(other * {outputs} + part) * {each} + member"
+            writer.line(f"{total} += sums[{place}];")
+        writer.line("__syncthreads();")
+
+
 def add_partials(
     writer: SourceWriter, g: ProductGeometry, kind: str, workspace: str, offset: int
 ) -> None:
     """Store the partial sums; let the last block of a tile add those of all to `total`."""
     outputs = g.row_outputs * g.column_outputs
+    threads, thread = g.threads // g.slices, "member" if g.slices > 1 else "thread"
     writer.line(f"{kind}* const partials = ({kind}*)({workspace} + {partials_offset(g.tiles)});")
     each = f"for (int part = 0; part < {outputs}; ++part)"
     total = f"total[part / {g.column_outputs}][part % {g.column_outputs}]"
-    with writer.unrolled(each):
-        place = f"((tg_i64(block) * {outputs}) + part) * {g.threads} + thread"
+    with writer.block("if (slice == 0)" if g.slices > 1 else ""), writer.unrolled(each):
+        place = f"((tg_i64(block) * {outputs}) + part) * {threads} + {thread}"
         writer.line(f"partials[{place}] = {total};")
     writer.line("__threadfence();")
     writer.line("__syncthreads();")
@@ -87,12 +107,15 @@ def add_partials(
         writer.line("__threadfence();")
     writer.line("__syncthreads();")
     writer.line("const bool last = *shared_last;")
+    first, step = ("slice", g.slices) if g.slices > 1 else ("0", 1)
     with writer.block("if (last)"):
         with writer.unrolled(each):
             writer.line(f"{total} = 0;")
         writer.line(f"#pragma unroll {max(1, LOADED // outputs)}")
-        with writer.block(f"for (int split = 0; split < {g.splits}; ++split)"):
-            first = f"tg_i64(tile * {g.splits} + split) * {outputs}"
-            writer.line(f"const {kind}* const other = partials + ({first}) * {g.threads};")
+        with writer.block(f"for (int split = {first}; split < {g.splits}; split += {step})"):
+            found = f"tg_i64(tile * {g.splits} + split) * {outputs}"
+            writer.line(f"const {kind}* const other = partials + ({found}) * {threads};")
             with writer.unrolled(each):
-                writer.line(f"{total} += __ldcg(other + part * {g.threads} + thread);")
+                writer.line(f"{total} += __ldcg(other + part * {threads} + {thread});")
+        if g.slices > 1:
+            add_slices(writer, g, kind)

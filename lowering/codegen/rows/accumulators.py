@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from lowering.codegen.preamble import c_type
 from lowering.codegen.rows.accumulator_layout import component_dtypes
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.nests.kernel import Accumulator
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.combiners import ADD, MULTIPLY
 from tracegraph.ir.op import Combiner
 from tracegraph.ir.scalar import INDEX, Expr, const

@@ -8,7 +8,6 @@ rows of 100,000 reaches 87 % of a copy of float32 and 69 to 78 of other floats (
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import product
 from math import prod
 
@@ -26,6 +25,7 @@ from lowering.plan.target.hardware import (
     REGISTERS,
     WORD_BYTES,
 )
+from tracegraph.generated.dataclass import dataclass
 
 MAX_WIDE_THREADS = 256
 """Threads of a block whose rows have elements of more than a word: 85 registers for each."""

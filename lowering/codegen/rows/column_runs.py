@@ -9,7 +9,7 @@ thread would load from many rows at once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 from lowering.codegen import geometry_records as records
@@ -25,6 +25,7 @@ from lowering.plan.nests.kernel import Pass, RowNest
 from lowering.plan.nests.rewriting import map_nest
 from lowering.plan.nests.tiled_products import tiled_product
 from lowering.plan.target.hardware import VECTOR_BYTES, WARP, WORD_BYTES
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.scalar import Axis, Expr, Sum
 from tracegraph.ir.scalar_values import Accumulated, Load
 

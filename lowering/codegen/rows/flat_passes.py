@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from lowering.codegen.expressions import stored
 from lowering.codegen.flatten import POINT, STEP, Flattener
 from lowering.codegen.rows.accumulators import NumberedAccumulator
 from lowering.plan.nests.kernel import Pass, RowNest, Store
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.scalar import Expr
 
 

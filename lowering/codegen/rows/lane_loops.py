@@ -6,7 +6,6 @@ Every value is folded in an order that depends on shapes only, so results are th
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from lowering.codegen.expressions import (
     WIDE,
@@ -29,6 +28,7 @@ from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.rounding import ceil_div, share_of
 from lowering.plan.target.hardware import WARP
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.scalar import Axis
 
 SERIAL_LIMIT = 256

@@ -8,7 +8,6 @@ registers, and the row is read from memory once.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
 from itertools import islice
 from math import prod
 
@@ -45,6 +44,7 @@ from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.kernel import RowNest
 from lowering.plan.nests.rounding import share_of
 from lowering.plan.target.hardware import REGISTERS, WORD_BYTES
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.scalar import Axis, Expr
 from tracegraph.ir.scalar_values import Accumulated, Apply, Load
 from tracegraph.ir.subexpressions import subexpressions

@@ -7,7 +7,7 @@ costs as much as an access to sixteen bytes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lowering.codegen.expressions import (
     compute,
@@ -33,6 +33,7 @@ from lowering.codegen.rows.flat_passes import FlatPass
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.target.hardware import MAX_BLOCK_THREADS, WARP
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.scalar import Axis, Expr
 from tracegraph.ir.scalar_values import Load
 

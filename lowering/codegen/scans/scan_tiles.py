@@ -7,7 +7,6 @@ Each thread has consecutive items. The totals of a warp's threads are scanned by
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from lowering.codegen.constants import constant
 from lowering.codegen.expressions import cast, combine, compute, value, write_store
@@ -24,6 +23,7 @@ from lowering.plan.nests.analysis import loads
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.kernel import Store
 from lowering.plan.target.hardware import SECTOR_BYTES, VECTOR_BYTES, WARP
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.op import Combiner
 from tracegraph.ir.scalar import Axis, Expr, const
 from tracegraph.ir.scalar_values import Load

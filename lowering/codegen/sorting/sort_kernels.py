@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Set
-from dataclasses import dataclass
 
 from lowering.codegen.kernel_code import KernelCode
 from lowering.codegen.preamble import c_type
@@ -11,6 +10,7 @@ from lowering.codegen.sorting.kernel_arguments import Argument, kernel_of_argume
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.rounding import ceil_div, round_up
 from lowering.plan.sort import BUCKETS, TILE_THREADS, SortNode
+from tracegraph.generated.dataclass import dataclass
 
 _THREADS = 256
 _WORD = 4

@@ -1,6 +1,7 @@
 """Binding: what a call passes, as device addresses; in place where possible, else copied once.
 
 DeviceBuffer, DLPack, __cuda_array_interface__   used where they are, if contiguous and aligned
+memory that another library lends                the same, and nothing is asked of the library
 memory that the user has                         used where it is, if aligned
 other device arrays                              packed into pooled memory by one kernel
 Python scalars, NumPy scalars, ndarrays          by value if small, else copied to pooled memory
@@ -8,7 +9,7 @@ Python scalars, NumPy scalars, ndarrays          by value if small, else copied 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -28,8 +29,10 @@ from lowering.cuda.memory.pool import CudaBuffer, PooledMemory
 from lowering.cuda.open_devices import OpenDevice
 from lowering.cuda.streams.in_flight import InFlightLaunch, later
 from lowering.cuda.streams.stream_state import StreamState
+from tracegraph.arrays.lent_memory import LEGACY_STREAM, LentMemory
 from tracegraph.errors import CapturingStreamError
-from tracegraph.ir.types import ArrayType
+from tracegraph.generated.dataclass import dataclass
+from tracegraph.ir.types import ArrayType, row_major_strides
 
 _OTHER_STREAM = (
     "an argument comes from a stream that is being captured, and the call is on another one; make "
@@ -51,6 +54,7 @@ class Bound:
     `pending` is the last launch with loops that they wait for, and `cross_stream` are buffers of
     other streams. `temporaries` must stay until the launch is enqueued, `foreign` arrays of other
     libraries until it has run. `copies` are the bytes of each copy, and the input that it is for.
+    `awaited` are the streams of other libraries that `stream` waits for.
     """
 
     stream: StreamState
@@ -59,6 +63,7 @@ class Bound:
     temporaries: list[PooledMemory] = field(default_factory=list)
     foreign: list[Any] = field(default_factory=list)
     copies: tuple[tuple[Input, int], ...] = ()
+    awaited: tuple[int, ...] = ()
 
 
 class Input:
@@ -151,6 +156,8 @@ def bind(argument: Any, wanted: Input, bound: Bound) -> int:
             bound.cross_stream.append(argument)
         bound.pending = later(bound.pending, pending)
         return argument.pointer
+    if type(argument) is LentMemory:
+        return _bind_lent(argument, wanted, bound)
     if isinstance(argument, OwnedBuffer):
         check_type(argument.type.dtype, argument.type.shape, type_)
         check_device(argument.device, device)
@@ -190,6 +197,31 @@ def _aligned(array: OwnedBuffer, wanted: Input, bound: Bound) -> int:
     bound.temporaries.append(pooled)
     bound.copies += ((wanted, nbytes),)
     return pooled.pointer
+
+
+def _bind_lent(array: LentMemory, wanted: Input, bound: Bound) -> int:
+    driver, handle = bound.stream.driver, array.stream
+    if array.type is not wanted.type:
+        check_type(array.type.dtype, array.type.shape, wanted.type)
+    check_device(array.device, wanted.device)
+    in_order = handle == driver.stream or (handle == LEGACY_STREAM and driver.follows_legacy)
+    if not in_order and handle not in bound.awaited:
+        if driver.is_capturing(handle):
+            raise CapturingStreamError(wanted.function, _OTHER_STREAM)
+        driver.await_stream(handle)
+        bound.awaited += (handle,)
+    if array.strides is None and array.pointer % wanted.alignment == 0:
+        if not in_order:  # the library may use the memory again while the launch runs
+            bound.foreign.append(array.owner)
+        return array.pointer
+    return _bind_foreign(as_foreign(array), wanted, bound)
+
+
+def as_foreign(array: LentMemory) -> ForeignArray:
+    """The same, as the driver describes arrays of other libraries."""
+    type_, ordinal = array.type, int(array.device.removeprefix("cuda:"))
+    strides = row_major_strides(type_.shape) if array.strides is None else array.strides
+    return ForeignArray(array.pointer, type_.dtype, type_.shape, strides, ordinal, array.owner)
 
 
 def _bind_foreign(array: ForeignArray, wanted: Input, bound: Bound) -> int:

@@ -17,6 +17,7 @@ from lowering.cuda.calls.arguments import (
     NUMBERS,
     Bound,
     Input,
+    as_foreign,
     bind,
     check_device,
     check_type,
@@ -33,6 +34,7 @@ from lowering.cuda.calls.export import (
 from lowering.cuda.compilation.compiled_plan import CompiledPlan
 from lowering.cuda.memory.pool import CudaBuffer
 from lowering.cuda.streams.stream_state import StreamState
+from tracegraph.arrays.lent_memory import LentMemory
 from tracegraph.errors import CapturingStreamError
 
 
@@ -85,7 +87,9 @@ def _in_place(argument: Any, wanted: Input, bound: Bound) -> int:
     if type(argument) in NUMBERS or isinstance(argument, np.generic | CudaBuffer):
         return bind(argument, wanted, bound)
     array = None
-    if not isinstance(argument, np.ndarray):
+    if type(argument) is LentMemory:
+        argument, array = argument.owner, as_foreign(argument)
+    elif not isinstance(argument, np.ndarray):
         array = bound.stream.driver.foreign(argument, ordered=False)
     if array is None:
         raise CapturingStreamError(

@@ -7,7 +7,6 @@ belongs to the slots like constants and scratch.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from lowering.codegen.kernel_parameters import Channel, StopFlagAddress
@@ -29,6 +28,7 @@ from lowering.plan.launch_graph import recaptured_calls
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.owners import SlotTable
 from tracegraph.errors import ExportError
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.staging.exported import ExportedGraph
 
 _FLAG_BYTES = 4

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import Any
 
 from lowering.cuda.calls.arguments import Bound
@@ -21,6 +20,7 @@ from lowering.cuda.streams.in_flight import later
 from lowering.cuda.streams.launch_end import LaunchEnd
 from lowering.cuda.streams.stream_state import StreamState
 from lowering.cuda.streams.timeline import Timeline
+from tracegraph.generated.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,7 +1,8 @@
 """Fast calls: a function generated for one graph, which runs it with the usual arguments.
 
-Usual are buffers of the same stream that wait for no loop, and Python numbers, while nothing is
-held for an earlier call. The function tests them, makes results and compares addresses in straight
+Usual are buffers of the same stream that wait for no loop, contiguous memory that another library
+lends on a stream in order with this one, and Python numbers, while nothing is held for an earlier
+call. The function tests them, makes results and compares addresses in straight
 lines; any other call goes the general way. Its text depends only on the numbers of arguments and
 results, and on which arguments may be numbers: few are ever compiled.
 """
@@ -16,9 +17,10 @@ from typing import TYPE_CHECKING, Any
 from lowering.cuda.calls.arguments import NUMBERS
 from lowering.cuda.memory.cross_stream import CrossStreamUse
 from lowering.cuda.memory.pool import CudaBuffer
+from tracegraph.arrays.lent_memory import LEGACY_STREAM, LentMemory
 from tracegraph.current_stream import current_stream
 from tracegraph.errors import ClosedError
-from tracegraph.generated_functions import define, each
+from tracegraph.generated.functions import define, each
 from tracegraph.staging.calls.clock import clock
 from tracegraph.staging.calls.donated import Donated
 
@@ -87,8 +89,9 @@ def _factory(
     `numbers` says of each argument whether it may be one, and `results` how many there are.
     """
     known_numbers = (i for i, may_be in enumerate(numbers) if may_be)
+    known = each(_KNOWN_INPUT, range(len(numbers))) + each(_KNOWN_NUMBER, known_numbers)
     text = _TEXT.format(
-        known=each(_KNOWN_NUMBER, known_numbers) + each(_KNOWN_RESULT, range(results)),
+        known=known + each(_KNOWN_RESULT, range(results)),
         choice=_CHOICE if default else "",
         held=" or held" if default else "",
         arguments=each("a{i}, ", range(len(numbers))),
@@ -104,11 +107,21 @@ def _factory(
     scope: dict[str, Any] = {
         "CudaBuffer": CudaBuffer,
         "CrossStreamUse": CrossStreamUse,
+        "LentMemory": LentMemory,
+        "streams_of": _streams_of,
         "NUMBERS": NUMBERS,
         "clock": clock,
         "current_stream": current_stream,
     }
     return define(text, "factory", "calls of a graph", scope)
+
+
+def _streams_of(graph: StreamGraph) -> frozenset[int]:
+    """The streams of other libraries whose work needs no event to be in order with that of a
+    graph.
+    """
+    driver = graph.timeline.driver
+    return frozenset({driver.stream, LEGACY_STREAM if driver.follows_legacy else driver.stream})
 
 
 def _either(one: str, other: str, choices: Iterable[bool]) -> str:
@@ -122,6 +135,7 @@ def factory(graph, on_other_stream):
     holding, allocate, definition = graph.holding, graph.allocate, graph.definition
     replicas, held = graph.replicas, timeline.held
     values, make_room = replicas.values, graph.make_room
+    streams, device = streams_of(graph), graph.device
 {known}
     def launch(arguments, donated=None):
 {choice}
@@ -142,8 +156,12 @@ def factory(graph, on_other_stream):
     return launch
 """
 
-_KNOWN_NUMBER = """\
+_KNOWN_INPUT = """\
     input{i} = graph.inputs[{i}]
+    alignment{i} = input{i}.alignment
+"""
+
+_KNOWN_NUMBER = """\
     write{i}, address{i} = input{i}.write_number, input{i}.address
 """
 
@@ -158,19 +176,20 @@ _CHOICE = """\
 """
 
 _UNUSUAL_ARRAY = """
-            or type(a{i}) is not CudaBuffer
-            or a{i}.timeline is not timeline or a{i}.pending is not None"""
+            or (type(a{i}) is not CudaBuffer
+            or a{i}.timeline is not timeline or a{i}.pending is not None)
+            and (type(a{i}) is not LentMemory or a{i}.stream not in streams
+            or a{i}.strides is not None or a{i}.pointer % alignment{i} or a{i}.device != device)"""
 
-_UNUSUAL_NUMBER = """
-            or type(a{i}) not in NUMBERS and (type(a{i}) is not CudaBuffer
-            or a{i}.timeline is not timeline or a{i}.pending is not None)"""
+_UNUSUAL_NUMBER = f"""
+            or type(a{{i}}) not in NUMBERS and ({_UNUSUAL_ARRAY.strip().removeprefix("or ")})"""
 
 _BOUND_ARRAY = """\
             p{i} = a{i}.pointer
 """
 
 _BOUND_NUMBER = """\
-            if type(a{i}) is CudaBuffer:
+            if type(a{i}) is CudaBuffer or type(a{i}) is LentMemory:
                 p{i} = a{i}.pointer
             else:
                 p{i} = address{i}

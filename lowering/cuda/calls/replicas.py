@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -21,6 +20,7 @@ from lowering.cuda.graph.definition import Definition
 from lowering.cuda.graph.small_inputs import Values
 from lowering.errors import ClosedGraphError
 from tracegraph.errors import ClosedError, DeviceLostError
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.staging.calls.clock import clock
 
 MOST = 4

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from time import perf_counter
 
@@ -13,8 +12,9 @@ from lowering.cuda.compilation.modules import Module
 from lowering.cuda.open_devices import OpenDevice
 from lowering.disk_cache.pickles import keep, kept
 from lowering.disk_cache.store import CodeStore
-from lowering.legalization.features import Features
 from lowering.plan.plan import Origin, Plan
+from lowering.plan.target.features import Features
+from tracegraph.generated.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

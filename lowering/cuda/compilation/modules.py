@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from lowering.codegen import partition, translation_unit
+from lowering.codegen.units import partition, translation_unit
 from lowering.cuda.open_devices import OpenDevice
+from tracegraph.generated.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

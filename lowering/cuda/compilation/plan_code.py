@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from lowering.codegen import Unit
 from lowering.cuda.compilation.modules import Module
@@ -11,6 +10,7 @@ from lowering.cuda.graph.handwritten_kernels import CustomCode
 from lowering.cuda.libraries.library_calls import PreparedCalls
 from lowering.plan.custom_kernel import CustomKernelNode
 from lowering.plan.plan import Plan
+from tracegraph.generated.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,12 +9,12 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from lowering.cuda.effects.launch_effects import Effects
 from lowering.cuda.effects.print_ring import PrintRing
 from lowering.cuda.interface import Driver
 from tracegraph.errors import DeviceLostError
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.progress import Bar, open_bar
 
 INTERVAL = 0.1

@@ -6,7 +6,6 @@ small inputs | pointer table | workspaces of kernels | pointer arrays | placehol
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from lowering.cuda.compilation.plan_code import PlanCode
 from lowering.cuda.graph.pointer_table import table_bytes
@@ -19,6 +18,7 @@ from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.rounding import round_up
 from lowering.plan.nodes import LibraryNode, Node
 from lowering.plan.target.hardware import ALIGNMENT
+from tracegraph.generated.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -16,6 +15,7 @@ from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nodes import launched
 from lowering.plan.plan import Plan
 from tracegraph.errors import KernelCompileError, KernelLaunchError
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.user_source import lines_of
 
 

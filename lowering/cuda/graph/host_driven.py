@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from inspect import isfunction, signature
 from typing import Any, Generic, TypeVar, cast
@@ -28,9 +28,11 @@ from lowering.cuda.interface import (
     Words,
 )
 from lowering.cuda.streams.timeline import Timeline
+from lowering.plan.calls.rendezvous import place
 from lowering.plan.conditional_nodes import ConditionalKind
 from lowering.plan.owners import SlotTable
 from tracegraph import limits
+from tracegraph.generated.dataclass import dataclass
 
 STORED_CONDITIONS = "#define TRACEGRAPH_STORED_CONDITIONS\n"
 """Put before a unit, it makes kernels store a condition at the address given as its handle."""
@@ -77,10 +79,11 @@ def drive(
     try:
         launch()
     except BaseException as error:
-        if effects.waits:
-            timeline.stop(error)
-        timeline.driver.synchronize()  # what was launched ends by itself
-        effects.ignore_failure()
+        if place.together is None:  # else it is ended together with the other devices
+            if effects.waits:
+                timeline.stop(error)
+            timeline.driver.synchronize()  # what was launched ends by itself
+            effects.ignore_failure()
         raise
     finally:
         ended.append(timeline.driver.record())

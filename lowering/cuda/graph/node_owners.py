@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from lowering.codegen import Parameter
 from lowering.codegen.kernel_parameters import CallSiteNumber, StepCount
@@ -13,6 +12,7 @@ from lowering.plan.nodes import Node
 from lowering.plan.owners import NodeSlots, Slot
 from lowering.plan.plan import Plan
 from tracegraph.errors.wording import function_text
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.user_source import lines_of
 
 

@@ -8,12 +8,12 @@ its slot is not used.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from lowering.cuda.interface import Words
 from lowering.plan.launch_graph import WORD
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.rounding import ceil_div
+from tracegraph.generated.dataclass import dataclass
 
 LOAD_KERNEL = "tracegraph_load"
 

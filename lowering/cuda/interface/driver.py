@@ -15,7 +15,14 @@ from lowering.cuda.interface.graph_nodes import (
     NodesView,
     TiedGraph,
 )
-from lowering.cuda.interface.handles import Allocation, Event, ForeignArray, HostAllocation, Timer
+from lowering.cuda.interface.handles import (
+    Allocation,
+    Event,
+    ForeignArray,
+    HostAllocation,
+    SharedAllocation,
+    Timer,
+)
 from lowering.cuda.interface.launch import Launch
 from lowering.cuda.interface.libraries import Library
 from lowering.cuda.libraries.capture_lock import CaptureLock
@@ -79,6 +86,16 @@ class Driver(Protocol):
             RuntimeError: one of them cannot.
         """
 
+    def allocate_shared(self, nbytes: int) -> SharedAllocation:
+        """As `allocate`, of memory that other processes of the machine can open."""
+
+    def open_shared(self, name: bytes) -> int:
+        """The address of memory that another process has allocated to be shared, by its name.
+
+        Raises:
+            RuntimeError: it cannot be reached.
+        """
+
     def memory_info(self) -> tuple[int, int]:
         """The free bytes of the device, and all of them."""
 
@@ -117,6 +134,15 @@ class Driver(Protocol):
 
     def wait(self, event: Event) -> None:
         """Let later work on the stream wait for an event of any stream; the host does not wait."""
+
+    @property
+    def follows_legacy(self) -> bool:
+        """Whether CUDA orders the stream with the legacy default stream: what is in either comes
+        before what the other is given later.
+        """
+
+    def await_stream(self, stream: int) -> None:
+        """Let later work wait for what is in the stream with this handle, of the same device."""
 
     def hand_over(self, event: Event, stream: int) -> None:
         """Let later work on the stream with this handle wait for an event."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
+
+from tracegraph.generated.dataclass import dataclass
 
 __all__ = [
     "CapturedKernelHandle", "GraphMemory", "KernelNodeHandle", "NodeView", "NodesView",

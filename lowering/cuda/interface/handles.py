@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
-__all__ = ["Allocation", "Event", "ForeignArray", "HostAllocation", "Timer"]
+from tracegraph.generated.dataclass import dataclass
+
+__all__ = ["Allocation", "Event", "ForeignArray", "HostAllocation", "SharedAllocation", "Timer"]
 
 
 class Allocation(Protocol):
@@ -20,6 +21,14 @@ class Allocation(Protocol):
     @property
     def nbytes(self) -> int:
         """The size."""
+
+
+class SharedAllocation(Allocation, Protocol):
+    """Device memory that other processes of the machine can open by a name. It is not freed."""
+
+    @property
+    def name(self) -> bytes:
+        """What is told to the others."""
 
 
 class HostAllocation(Protocol):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+from tracegraph.generated.dataclass import dataclass
 
 __all__ = ["Launch", "has_clusters"]
 

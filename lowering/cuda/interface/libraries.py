@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.modes import Precision
 
 __all__ = ["Gemm", "Library", "PlanningLibrary", "PreparedLibrary"]

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from lowering.cuda.interface import Gemm
+from lowering.cuda.libraries.bindings import binding
 from lowering.plan.calls.lapack import BatchedLU, BatchedSolve, TriangularSolve
 from lowering.plan.calls.matrix_product import MatrixOperand, MatrixProduct
 from lowering.plan.nests.buffer import Buffer
@@ -21,6 +22,9 @@ from tracegraph.modes import Precision
 
 WORKSPACE_BYTES = 32 << 20
 """What NVIDIA recommends for Hopper; with less, cuBLAS may choose slower kernels."""
+
+_CUDA_R_32F, _CUDA_R_64F, _CUDA_R_16F, _CUDA_C_32F, _CUDA_C_64F, _CUDA_R_16BF = 0, 1, 2, 4, 5, 14
+"""CUDA's numbers of the types of elements (`cudaDataType_t`)."""
 
 _PREFIXES = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 
@@ -145,11 +149,9 @@ class Cublas:
     """
 
     def __init__(self, stream: int) -> None:
-        from nvmath.bindings import cublas
-
-        self._cublas = cublas
+        self._cublas = binding("cublas")
         self._stream = stream
-        self._handle: int = cublas.create()
+        self._handle: int = self._cublas.create()
 
     def use_workspace(self, pointer: int, nbytes: int) -> None:
         """Set the stream, then the workspace, which setting the stream resets."""
@@ -246,20 +248,18 @@ def _types(
     dtype: np.dtype[Any], precision: Precision = "float32"
 ) -> tuple[int, int, np.dtype[Any]]:
     """CuBLAS's types of elements and of the computation, and the dtype of the scale factors."""
-    from nvmath import CudaDataType as Data
-    from nvmath.bindings.cublas import ComputeType as Compute
-
+    compute_types = binding("cublas").ComputeType
     table: dict[Any, tuple[int, int, Any]] = {
-        np.dtype(np.float16): (Data.CUDA_R_16F, Compute.COMPUTE_32F, np.float32),
-        bfloat16: (Data.CUDA_R_16BF, Compute.COMPUTE_32F, np.float32),
-        np.dtype(np.float32): (Data.CUDA_R_32F, Compute.COMPUTE_32F, np.float32),
-        np.dtype(np.float64): (Data.CUDA_R_64F, Compute.COMPUTE_64F, np.float64),
-        np.dtype(np.complex64): (Data.CUDA_C_32F, Compute.COMPUTE_32F, np.complex64),
-        np.dtype(np.complex128): (Data.CUDA_C_64F, Compute.COMPUTE_64F, np.complex128),
+        np.dtype(np.float16): (_CUDA_R_16F, compute_types.COMPUTE_32F, np.float32),
+        bfloat16: (_CUDA_R_16BF, compute_types.COMPUTE_32F, np.float32),
+        np.dtype(np.float32): (_CUDA_R_32F, compute_types.COMPUTE_32F, np.float32),
+        np.dtype(np.float64): (_CUDA_R_64F, compute_types.COMPUTE_64F, np.float64),
+        np.dtype(np.complex64): (_CUDA_C_32F, compute_types.COMPUTE_32F, np.complex64),
+        np.dtype(np.complex128): (_CUDA_C_64F, compute_types.COMPUTE_64F, np.complex128),
     }
     if dtype not in table:
         raise TypeError(f"no library product for dtype {dtype}; use {', '.join(map(str, table))}")
     data, compute, scale = table[dtype]
-    if precision == "tf32" and compute == Compute.COMPUTE_32F:
-        compute = Compute.COMPUTE_32F_FAST_TF32
+    if precision == "tf32" and compute == compute_types.COMPUTE_32F:
+        compute = compute_types.COMPUTE_32F_FAST_TF32
     return int(data), int(compute), np.dtype(scale)

@@ -6,6 +6,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+from lowering.cuda.libraries.bindings import binding
 from lowering.plan.calls.fourier import FourierTransform, TransformLayout
 from lowering.plan.calls.library_call import StridedArray
 from lowering.plan.nests.buffer import Buffer
@@ -55,9 +56,7 @@ class Cufft:
     prepared: ClassVar[type] = CufftPlan
 
     def __init__(self, stream: int) -> None:
-        from nvmath.bindings import cufft
-
-        self._cufft = cufft
+        self._cufft = binding("cufft")
         self._stream = stream
         self._ended: list[int] = []
 

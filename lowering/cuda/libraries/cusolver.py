@@ -10,6 +10,7 @@ from collections.abc import Callable
 from math import prod
 from typing import Any, ClassVar
 
+from lowering.cuda.libraries.bindings import binding
 from lowering.plan.calls.lapack import BatchedCholesky, LapackRoutine
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.target.hardware import ALIGNMENT
@@ -104,11 +105,9 @@ class Cusolver:
     prepared: ClassVar[type] = PreparedRoutine
 
     def __init__(self, stream: int) -> None:
-        from nvmath.bindings import cusolverDn
-
-        self._library = cusolverDn
-        self._handle: int = cusolverDn.create()
-        cusolverDn.set_stream(self._handle, stream)
+        self._library = binding("cusolverDn")
+        self._handle: int = self._library.create()
+        self._library.set_stream(self._handle, stream)
 
     def prepare(self, call: LapackRoutine) -> PreparedRoutine:
         """A routine for the matrices of a call."""

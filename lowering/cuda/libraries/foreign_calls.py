@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -15,6 +14,7 @@ from lowering.plan.embedded_graph import EmbeddedGraphNode
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nodes import LibraryNode
 from tracegraph.errors import CapturedCallError, DeviceLostError
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.kernel_calls import KernelCall
 from tracegraph.user_source import lines_of
 

@@ -7,12 +7,15 @@ off, so that no two graphs with collectives of one mesh may run at the same time
 
 from __future__ import annotations
 
+import json
 import os
 import threading
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import partial
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,13 +32,20 @@ from lowering.plan.calls.library_call import StridedArray
 from lowering.plan.calls.rendezvous import Lines, place
 from lowering.plan.nests.buffer import Buffer
 from tracegraph.distributed.membership import peers
+from tracegraph.distributed.timeouts import SETTING, peer_timeout
 from tracegraph.errors import MeshDeviceError, PeerFailedError, PeerLostError
 from tracegraph.sharding.mesh import Mesh
+
+if TYPE_CHECKING:
+    from tracegraph.distributed.channel import Channel
 
 _SUCCESS, _IN_PROGRESS = 0, 7
 """ncclResult_t."""
 
 _MIXING = "NCCL_GRAPH_MIXING_SUPPORT"
+
+Group = tuple[int, ...]
+"""Devices that exchange arrays, by their numbers in the mesh."""
 
 _BYTES = 1
 """ncclUint8: what is only moved."""
@@ -62,37 +72,81 @@ class Communicators:
         os.environ.setdefault(_MIXING, "0")
         self.nccl = _library()
         self._lines, self._mesh = Lines(mesh.shape), mesh
-        self._lock = threading.Lock()
-        self._made: dict[tuple[int, ...], Sequence[Any]] = {}
+        self._lock, self._naming = threading.Lock(), threading.Lock()
+        self._made: dict[tuple[Group, int], Any] = {}
+        self._names: dict[Group, bytes] = {}
+        self.meeting: dict[int, tuple[str, float]] = {}
+        """What devices do with others inside of the library at the moment, and since when."""
         self.channel = peers() if mesh.processes > 1 else None
         self._number = None if self.channel is None else self.channel.new_launch()
 
     def of(self, device: int, axes: Sequence[str]) -> tuple[Any, int]:
         """The communicator of a device along axes, and the number of the device in it."""
         group = self._lines.group(device, axes)
+        rank = group.index(device)
         with self._lock:
-            if group not in self._made:
-                if self._mesh.processes > 1:
-                    self._made[group] = [self._joined(device, group, axes)]
-                else:
-                    self._made[group] = list(self.nccl.comm_init_all(len(group), list(group)))
-            rank = group.index(device)
-            own = 0 if self._mesh.processes > 1 else rank
-            return self._made[group][own], rank
+            if (group, device) in self._made:
+                return self._made[group, device], rank
+            if self.channel is None:
+                made = self.nccl.comm_init_all(len(group), list(group))
+                self._made |= {(group, own): each for own, each in zip(group, made, strict=True)}
+                return self._made[group, device], rank
+        # The others of the group come at the same time, in other threads or processes.
+        with self.meets(device, f"while NCCL connects {_devices(group)}"):
+            with self._naming:
+                name = self._name(self.channel, group, axes)
+            joined = self.nccl.comm_init_rank_scalable(len(group), rank, 1, bytearray(name), 0)
+        with self._lock:
+            self._made[group, device] = joined
+        return joined, rank
 
-    def _joined(self, device: int, group: tuple[int, ...], axes: Sequence[str]) -> Any:
-        """The communicator of the only device of this process, whose group is in several ones.
+    def _name(self, channel: Channel, group: Group, axes: Sequence[str]) -> bytes:
+        """The name by which the library finds the devices of a group, some of other processes.
 
-        All processes come here at once, as they build the same Plan. The first of each group makes
-        the name by which the library finds the others.
+        All processes come here at once, as they build the same Plan: the first thread of each. The
+        process of a group's first device makes the name.
         """
-        channel = self.channel
-        assert channel is not None
-        own = bytes(self.nccl.get_unique_id()) if device == group[0] else b""
-        what = f"communicators over {', '.join(axes)}"
-        names = channel.exchange(own, f"{what} of {self._mesh.device}", what)
-        name = bytearray(names[self._mesh.process_of(group[0])])
-        return self.nccl.comm_init_rank_scalable(len(group), group.index(device), 1, name, 0)
+        if group not in self._names:
+            mesh = self._mesh
+            firsts = sorted({self._lines.group(each, axes)[0] for each in range(mesh.size)})
+            own = {
+                first: bytes(self.nccl.get_unique_id()).hex()
+                for first in firsts
+                if first in mesh.local_devices
+            }
+            what = f"communicators over {', '.join(axes)}"
+            for given in channel.exchange(
+                json.dumps(own).encode(), f"{what} of {mesh.device}", what
+            ):
+                for first, name in json.loads(given).items():
+                    self._names[self._lines.group(int(first), axes)] = bytes.fromhex(name)
+        return self._names[group]
+
+    @contextmanager
+    def meets(self, device: int, what: str) -> Iterator[None]:
+        """Note that a device waits for others inside of the library."""
+        self.meeting[device] = what, time.monotonic()
+        try:
+            yield
+        finally:
+            del self.meeting[device]
+
+    def longest_meeting(self) -> float:
+        """How many seconds the device has waited that has waited longest; 0 if none does."""
+        now = time.monotonic()
+        return max([now - since for _, since in list(self.meeting.values())], default=0.0)
+
+    def check_meetings(self) -> None:
+        """Look whether others come in time.
+
+        Raises:
+            PeerLostError: a device has waited for longer than the `peer_timeout`.
+        """
+        for device, (what, since) in list(self.meeting.items()):
+            if time.monotonic() - since > peer_timeout():
+                raise PeerLostError(
+                    f"device {device} has waited {peer_timeout():g} s for others {what}, {SETTING}"
+                )
 
     def watch(self, number: int | None) -> None:
         """Look whether all devices are there for the launch of a number.
@@ -101,11 +155,10 @@ class Communicators:
             PeerLostError: one is lost, as far as the library knows.
         """
         self.check(number)
-        for group, made in list(self._made.items()):
-            for communicator in made:
-                state = int(self.nccl.comm_get_async_error(communicator))
-                if state not in (_SUCCESS, _IN_PROGRESS):
-                    raise PeerLostError(f"NCCL reports error {state} of the devices {group}")
+        for (group, _), communicator in list(self._made.items()):
+            state = int(self.nccl.comm_get_async_error(communicator))
+            if state not in (_SUCCESS, _IN_PROGRESS):
+                raise PeerLostError(f"NCCL reports error {state} of the devices {group}")
 
     def check(self, number: int | None) -> None:
         """Look whether all processes are there for the launch of a number.
@@ -131,10 +184,9 @@ class Communicators:
         """
         with self._lock:
             made, self._made = self._made, {}
-        found = [communicator for group in made.values() for communicator in group]
         threads = [
             threading.Thread(target=self._aborted, args=(communicator,), daemon=True)
-            for communicator in found
+            for communicator in made.values()
         ]
         for thread in threads:
             thread.start()
@@ -143,6 +195,10 @@ class Communicators:
     def _aborted(self, communicator: Any) -> None:
         with suppress(Exception):  # it is broken already
             self.nccl.comm_abort(communicator)
+
+
+def _devices(group: Group) -> str:
+    return f"devices {', '.join(map(str, group))}"
 
 
 def _library() -> Any:
@@ -174,9 +230,14 @@ class PreparedCollective:
             raise MeshDeviceError(f"{call.name} runs on the devices of a mesh, not on one alone")
         self._stream, self._nccl = stream, shared.nccl
         self._communicator, self._rank = shared.of(place.device, call.axes)
+        self._first_meeting = partial(shared.meets, place.device, f"in the first {call.name}")
 
     def use_workspace(self, pointer: int, nbytes: int) -> None:
         """NCCL has its own."""
+
+    def meeting(self) -> AbstractContextManager[None]:
+        """Within it the call is made for the first time, for which the library connects devices."""
+        return self._first_meeting()
 
     def at_once(self, steps: Sequence[Callable[[PreparedCollective], None]]) -> None:
         """Issue several as one kernel."""

@@ -9,7 +9,6 @@ update: matrices need no copies then, in bodies of loops and branches neither.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -21,6 +20,7 @@ from lowering.plan.launch_graph import WORD, pointer_parts
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.rounding import ceil_div
 from lowering.plan.nodes import LibraryNode
+from tracegraph.generated.dataclass import dataclass
 
 THREADS = 256
 BLOCKS = 64

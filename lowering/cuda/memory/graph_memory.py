@@ -10,13 +10,13 @@ the launch.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 
 from lowering.cuda.memory.heap import Heap
 from lowering.cuda.streams.timeline import Timeline
 from lowering.plan.nests.rounding import round_up
 from tracegraph.concurrency.weak_set import ConcurrentWeakSet
+from tracegraph.generated.dataclass import dataclass
 
 GRANULE = 32 << 20
 """Bytes; the driver takes memory from the device in multiples of it."""

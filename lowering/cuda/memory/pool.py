@@ -19,6 +19,7 @@ from lowering.cuda.memory.heap import Heap
 from lowering.cuda.streams.in_flight import InFlightLaunch
 from lowering.cuda.streams.timeline import Timeline
 from lowering.plan.nests.rounding import power_of_two, round_up
+from tracegraph.arrays.lent_memory import LEGACY_STREAM
 from tracegraph.ir.types import ArrayType
 
 KEPT_SHARE = 1 / 4
@@ -318,7 +319,8 @@ class CudaBuffer(PooledMemory):
         """
         self.check()
         driver = self.timeline.driver
-        if stream != driver.stream:
+        in_order = stream == LEGACY_STREAM and driver.follows_legacy
+        if stream != driver.stream and not in_order:
             driver.activate()
             if driver.is_capturing(stream):
                 with driver.beside_captures():

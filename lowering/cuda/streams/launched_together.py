@@ -10,19 +10,21 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
+from tracegraph.distributed.timeouts import SETTING, peer_timeout
 from tracegraph.errors import PeerLostError, StoppedError
+
+ANSWER_SECONDS = 1.0
+"""How long the answers of other processes are waited for."""
 
 WATCH_SECONDS = 0.1
 """How often peers are looked at."""
 
 COMPARE_SECONDS = 2.0
-"""How old a launch is that is still waited for when processes compare what they have launched."""
+"""How old a launch is that is still waited for when processes first compare what they do. They do
+so again whenever it is twice as old."""
 
 STOP_SECONDS = 10.0
 """How long devices may take to agree about a stop, or to end a step, before they are abandoned."""
-
-PEER_TIMEOUT = 600.0
-"""How long a device may run after another one has ended before it counts as waiting for ever."""
 
 
 class Peers(Protocol):
@@ -36,6 +38,9 @@ class Peers(Protocol):
 
     def compare(self) -> None:
         """Let other processes see what this one has launched."""
+
+    def behind(self, number: int) -> Sequence[int]:
+        """The processes that had not launched this number when they were last compared."""
 
     def tell(self, numbers: Sequence[int], name: str) -> None:
         """Let all other processes know, before it is done, that an exception of this name stops the
@@ -58,16 +63,22 @@ class Launch(Protocol):
 class LaunchedTogether:
     """The launches of one call, with their timelines. It has the same `number` in all
     processes of its mesh, if that is a mesh of several.
+
+    `failed` says that one of them has failed: the others, in theirs, may wait for it.
     """
 
-    __slots__ = ("_compare", "_looked", "_stopped", "_uneven_since", "launches", "number", "peers")
+    __slots__ = (
+        *("_compare", "_looked", "_start", "_stopped", "_uneven_since"),
+        *("failed", "launches", "number", "peers"),
+    )
 
     def __init__(self, peers: Peers, number: int | None = None) -> None:
         self.peers, self.number = peers, number
         self.launches: list[tuple[Any, Launch]] = []
         self._stopped: str | None = None
-        self._looked = time.monotonic()
-        self._compare = None if number is None else self._looked + COMPARE_SECONDS
+        self.failed = False
+        self._looked = self._start = time.monotonic()
+        self._compare = None if number is None else COMPARE_SECONDS
         self._uneven_since: float | None = None
 
     @property
@@ -95,6 +106,44 @@ class LaunchedTogether:
                 timeline, _ = self.launches[0]
                 timeline.stop(StoppedError(told))
 
+    def watch_within(self) -> None:
+        """Look at the peers, now and then, in the midst of a launch that the host drives.
+
+        Raises:
+            PeerLostError: one of them is lost, or was not launched.
+            MeshMismatchError: another process has launched something else.
+            StoppedError: another process has stopped it.
+        """
+        if self.failed:
+            raise PeerLostError("another device of the mesh was not launched")
+        if self._look() and self.told is not None:
+            raise StoppedError(self.told)
+
+    def _look(self) -> bool:
+        """Look at the peers if it is time for that; whether it is."""
+        now = time.monotonic()
+        if now - self._looked < WATCH_SECONDS:
+            return False
+        self._looked = now
+        self.peers.watch(self.number)
+        if self._compare is not None and self.number is not None:
+            self._compare_after(now - self._start, self._compare, self.number)
+        return True
+
+    def _compare_after(self, waited: float, comparing: float, number: int) -> None:
+        """Compare with other processes now and then, and when these come too late."""
+        longest = peer_timeout()
+        if waited > comparing:
+            self._compare = 2 * waited if waited > longest else min(2 * waited, longest)
+            self.peers.compare()
+        elif waited > longest + ANSWER_SECONDS:
+            behind = self.peers.behind(number)
+            if behind:
+                raise PeerLostError(
+                    f"process {behind[0]} has not launched what this one has for "
+                    f"{longest:g} s, {SETTING}"
+                )
+
     def watch(self) -> None:
         """Look at the peers, now and then.
 
@@ -102,23 +151,20 @@ class LaunchedTogether:
             PeerLostError: one of them is lost, or did not end within the time for that.
             MeshMismatchError: another process has launched something else.
         """
-        now = time.monotonic()
-        if now - self._looked < WATCH_SECONDS:
+        if not self._look():
             return
-        self._looked = now
-        self.peers.watch(self.number)
         self.obey()
-        if self._compare is not None and now > self._compare:
-            self._compare = None
-            self.peers.compare()
+        now = self._looked
         ended = [launch.passed() for _, launch in self.launches]
         if all(ended) or not any(ended):
             self._uneven_since = None
         elif self._uneven_since is None:
             self._uneven_since = now
-        elif now - self._uneven_since > PEER_TIMEOUT:
+        elif now - self._uneven_since > peer_timeout():
+            running = ", ".join(str(i) for i, is_over in enumerate(ended) if not is_over)
             raise PeerLostError(
-                f"a device had not ended {PEER_TIMEOUT:g} s after another one of its mesh"
+                f"of the devices that this process has launched, {running} had not ended "
+                f"{peer_timeout():g} s after another one, {SETTING}"
             )
 
 

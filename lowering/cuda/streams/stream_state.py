@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from lowering.cuda.interface import Driver
 from lowering.cuda.memory.arena import Arenas
 from lowering.cuda.memory.heap import Heap
 from lowering.cuda.memory.pool import DevicePool
 from lowering.cuda.streams.timeline import Timeline
+from tracegraph.generated.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -159,7 +159,8 @@ class Timeline:
                 calls.follow(effects.asks)
             start()
         except Exception:
-            self._complete([pending])
+            if pending.together is None:  # else what was launched of it may wait for others
+                self._complete([pending])
             raise
         finally:
             if calls is not None:
@@ -311,11 +312,11 @@ class Timeline:
         """As `check`, in the midst of a launch, which may wait for other devices.
 
         Raises:
-            PeerLostError: one of them does not come.
+            PeerLostError, StoppedError: they do not come.
         """
         self.check()
         if place.together is not None:
-            place.together.watch()
+            place.together.watch_within()
 
     def _poll(self) -> None:
         """Wait in Python, where signals are handled."""

@@ -9,9 +9,9 @@ computed when the step runs. If it varies, it is an array of positions for NumPy
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 
 from lowering.plan.nests.buffer import Buffer
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.scalar import Axis, Const, Expr, Sum, const, linear
 from tracegraph.ir.types import row_major_strides
 

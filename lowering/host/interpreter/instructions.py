@@ -8,7 +8,7 @@ row is computed once for a whole matrix, and a scalar once for everything.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from typing import Any, Literal
 
@@ -16,6 +16,7 @@ import numpy as np
 
 from lowering.host.arena import Array
 from lowering.plan.nests.buffer import Buffer
+from tracegraph.generated.dataclass import dataclass
 
 
 @dataclass(slots=True, eq=False)

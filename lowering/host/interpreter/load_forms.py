@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from lowering.host.interpreter.access_maps import AccessMap, AxesOf, access_map
 from lowering.host.interpreter.dynamic_offsets import offset_function
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.scalar import FALSE, TRUE, Expr, const, select
 from tracegraph.ir.scalar_values import Load
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from lowering.host.arena import Workspace
 from lowering.host.interpreter.instructions import Instruction, Temporary
 from lowering.plan.nests.kernel import Nest, Predicate, ReduceNest, RowNest
+from tracegraph.generated.dataclass import dataclass
 
 
 def extents_of(nest: Nest) -> tuple[int, ...]:

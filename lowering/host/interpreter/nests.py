@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -35,6 +34,7 @@ from lowering.plan.nests.kernel import (
     Store,
 )
 from lowering.plan.plan import Plan
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.op import Combiner
 from tracegraph.ir.scalar import FALSE, TRUE, Expr
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
+
+from tracegraph.generated.dataclass import dataclass
 
 Phase = Callable[[], AbstractContextManager[object]]
 """Makes the context that a phase of compiling is in."""

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -26,6 +25,7 @@ import numpy as np
 
 from lowering.codegen.preamble import c_type, kind, value_type
 from tracegraph.dtypes import BOOL, SHORT_NAMES, is_half
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.op import Combiner, Elementwise, Op
 
 DType = np.dtype[Any]

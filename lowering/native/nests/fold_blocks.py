@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import prod
 
 from lowering.native.nests.lanes import blocks_of
 from lowering.native.nests.points import NativeNestWriter
 from lowering.native.schedule import NestLoop
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.scalar import Expr
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from lowering.native.nests.points import NativeNestWriter
 from lowering.native.schedule import NestLoop
 from lowering.native.types import Parts, element_type, number, register_parts
 from lowering.plan.nests.kernel import Accumulator, Store
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.scalar import INDEX
 from tracegraph.ir.scalar_values import Accumulated
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 
@@ -13,6 +12,7 @@ from lowering.native.schedule import TILES, NestLoop
 from lowering.native.writer import Writer
 from lowering.plan.nests.analysis import nest_expressions
 from lowering.plan.nests.kernel import Nest
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.scalar import Axis, Expr, linear
 from tracegraph.ir.scalar_values import Accumulated, Apply, Load
 

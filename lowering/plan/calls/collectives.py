@@ -8,7 +8,6 @@ that follow one another and do not depend on each other are one call, a group.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from typing import ClassVar
 
@@ -18,6 +17,7 @@ from lowering.plan.calls.library_call import IfSkipped, LibraryCall, StridedArra
 from lowering.plan.calls.rendezvous import Array, Arrival, place
 from lowering.plan.nests.buffer_fields import Reads, Writes
 from tracegraph.errors import CollectiveOutsideShardError
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.record import record
 from tracegraph.ir.types import ArrayType
 from tracegraph.user_source import Source, lines_of
@@ -26,6 +26,8 @@ from tracegraph.user_source import Source, lines_of
 @dataclass(frozen=True, slots=True)
 class AllReduce:
     """The sum, the largest or the smallest of each element, by `fold`, for all."""
+
+    sends_all: ClassVar[bool] = True
 
     fold: str
 
@@ -52,6 +54,7 @@ class AllGather:
     """The operands of all, for all."""
 
     verb: ClassVar[str] = "all-gather"
+    sends_all: ClassVar[bool] = True
 
     def combined(self, sources: Sequence[Array]) -> Sequence[Array]:
         """The results of the devices, from their operands."""
@@ -64,6 +67,7 @@ class ReduceScatter:
     """Of the sum, block i for device i."""
 
     verb: ClassVar[str] = "reduce-scatter"
+    sends_all: ClassVar[bool] = False
 
     def combined(self, sources: Sequence[Array]) -> Sequence[Array]:
         """The results of the devices, from their operands."""
@@ -75,6 +79,7 @@ class AllToAll:
     """Block j of device i becomes block i of device j."""
 
     verb: ClassVar[str] = "all-to-all"
+    sends_all: ClassVar[bool] = False
 
     def combined(self, sources: Sequence[Array]) -> Sequence[Array]:
         """The results of the devices, from their operands."""
@@ -86,6 +91,7 @@ class Permute:
     """The operand of another device, by pairs (source, target) of `perm`, one for each device."""
 
     verb: ClassVar[str] = "permute"
+    sends_all: ClassVar[bool] = False
 
     perm: tuple[tuple[int, int], ...]
 
@@ -98,10 +104,14 @@ class Permute:
 PHASE_BYTES = 1 << 20
 """What a device may have in a collective that is a part of a kernel; libraries move more faster."""
 
+KERNEL_BYTES = 6 << 20
+"""What a device may store in a collective that is a kernel of its own."""
+
 SMALL_BYTES = 4096
 """What a kernel sends as words, which take twice the bytes and are read by each block."""
 
 
+# `sends_all`: each device sends all that it has to each, in place of parts of it
 CollectiveKind = AllReduce | AllGather | ReduceScatter | AllToAll | Permute
 
 
@@ -126,6 +136,17 @@ class CollectiveCall(LibraryCall):
     @property
     def may_be_phase(self) -> bool:  # type: ignore[override]
         return sum([array.nbytes for array in self.sources]) <= PHASE_BYTES
+
+    @property
+    def stored_bytes(self) -> int:
+        """What a kernel stores into the memory of other devices, and of its own."""
+        pairs = zip(self.kinds, self.sources, strict=True)
+        return sum([x.nbytes * (self.count if kind.sends_all else 1) for kind, x in pairs])
+
+    @property
+    def may_be_kernel(self) -> bool:
+        """Whether a kernel of its own carries it out, where devices reach one another's memory."""
+        return self.stored_bytes <= KERNEL_BYTES
 
     @property
     def is_small(self) -> bool:

@@ -10,11 +10,12 @@ do not all hold does nothing; its flags are read once, first.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import Any
 
 from lowering.plan.nests.buffer import Buffer
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.op import Combiner
 from tracegraph.ir.record import record
 from tracegraph.ir.scalar import Axis, Const, Expr, const

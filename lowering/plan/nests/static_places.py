@@ -10,12 +10,13 @@ looked up by that index, so that the time is linear in their number.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain
 from math import gcd
 from typing import NamedTuple
 
 from lowering.plan.nests.boxes import WHOLE, GuardBox, Limits
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.scalar import Axis, Const, Expr, Sum
 from tracegraph.ir.scalar_values import Accumulated
 from tracegraph.ir.subexpressions import subexpressions

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import reduce
 from math import prod
 
@@ -32,6 +32,8 @@ from lowering.plan.nests.kernel import (
     ScatterNest,
     Store,
 )
+from lowering.plan.target.rates import Rates
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.op import Elementwise
 from tracegraph.ir.scalar import Axis, Expr, bounds
 from tracegraph.ir.scalar_values import Accumulated, Apply, Load
@@ -84,6 +86,19 @@ class Work:
                 for counts in (self.operations, self.products, self.special)
             ],
         )
+
+
+def least_seconds(work: Work, rates: Rates) -> float:
+    """The seconds that work takes at least.
+
+    Memory, the units of each dtype and those for products work side by side, so that the slowest
+    one decides.
+    """
+    computing: Counter[str] = Counter()
+    for counts, known in ((work.operations, rates.operations), (work.special, rates.special)):
+        computing.update({d: n / known[d] for d, n in counts.items() if d in known})
+    products = [n / rates.products[d] for d, n in work.products.items() if d in rates.products]
+    return max([work.required / rates.copy, *computing.values(), *products])
 
 
 def real_name(dtype: np.dtype[np.generic]) -> str:

@@ -7,7 +7,6 @@ those of the launch graph.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from lowering.plan.construct import Construct, Inlined
 from lowering.plan.launch_nodes import AllocationNode, FreeNode, LaunchKernelNode
@@ -18,6 +17,7 @@ from lowering.plan.reports.explain import becomes, schedule_text
 from lowering.plan.reports.node_times import NodeTime
 from lowering.plan.reports.profile import Profile
 from lowering.plan.reports.text import plan_line
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.inspection.diagram import Box, Diagram, DiagramRegion, Edge, Facts, seconds_text
 from tracegraph.inspection.groups import BoxGroup, repeated, with_groups
 from tracegraph.inspection.source_text import source_text

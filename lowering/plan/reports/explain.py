@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 
 from lowering.plan.construct import Construct, Inlined, Path
@@ -12,6 +12,7 @@ from lowering.plan.lockstep import collective_of
 from lowering.plan.nodes import Graph, MemcpyNode, Node, body_graphs, launched
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.plan import Plan
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.inspection.tables import Report, ReportSection, TextTable
 from tracegraph.user_source import Source, lines_of
 
@@ -153,8 +154,11 @@ class _Table:
                 if path[0].inlined not in seen:
                     seen.add(path[0].inlined)
                     yield from self.inlined_rows(path[0].inlined, placed, depth)
+            elif node in others:
+                yield others.pop(node)
             elif isinstance(node, PersistentKernelNode):
-                yield from self.rows_inside(node, depth)
+                if node.exchange is None:
+                    yield from self.rows_inside(node, depth)
             elif node.bodies:
                 known = node.construct or Construct("-", why="-")
                 counts = [self.count(launched(body)) for body in node.bodies]
@@ -162,8 +166,6 @@ class _Table:
                 yield _row(known, schedule, node.kind == "while", node.sources, counts, depth)
                 for body in node.bodies:
                     yield from self.rows(_placed(body), depth + 1)
-            elif node in others:
-                yield others.pop(node)
 
     def rows_inside(self, node: PersistentKernelNode, depth: int) -> Iterator[_Row]:
         """The rows of what runs inside of a kernel; the first says by which threads."""
@@ -191,7 +193,7 @@ class _Table:
         alike: dict[tuple[str, ...], list[Node]] = {}
         here = [node for node, path in placed if not path] if self.others else ()
         for node in dict.fromkeys(here):
-            if not node.bodies and (node.purpose or becomes(self.plan, node)):
+            if (not node.bodies or node.purpose) and (node.purpose or becomes(self.plan, node)):
                 serves_others = isinstance(node, LaunchKernelNode | MemcpyNode)
                 lines = "" if serves_others and node.purpose else lines_of(node.sources)
                 alike.setdefault((lines, node.title, becomes(self.plan, node)), []).append(node)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lowering.plan.nests.work import Work
+from tracegraph.generated.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

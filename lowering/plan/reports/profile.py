@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
+from lowering.plan.nests.work import least_seconds
 from lowering.plan.plan import Plan
 from lowering.plan.reports.node_times import NodeTime, alike
 from lowering.plan.reports.profile_plot import plot
-from lowering.plan.reports.rooflines import bytes_text, least_seconds, microseconds
+from lowering.plan.reports.rooflines import bytes_text, microseconds
 from lowering.plan.reports.trace_events import trace_events
 from lowering.plan.target.rates import Rates
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.inspection.drawable import Drawable
 from tracegraph.inspection.tables import Report, ReportSection, TextTable
 from tracegraph.inspection.tabulated import Tabulated

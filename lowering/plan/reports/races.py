@@ -10,7 +10,6 @@ Edges are followed by bit masks: bit i of the j-th says that node i is over when
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
@@ -30,6 +29,7 @@ from lowering.plan.nodes import (
     walk,
 )
 from lowering.plan.plan import Plan
+from tracegraph.generated.dataclass import dataclass
 
 Resource = Hashable
 """What nodes access: a buffer, a part of the arena, a condition, or what the host sees in order."""

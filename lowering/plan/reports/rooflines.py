@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.lane_nests import LaneNests, kept_by_lanes
-from lowering.plan.nests.work import Work, nests_work
+from lowering.plan.nests.work import Work, least_seconds, nests_work
 from lowering.plan.nodes import Graph, KernelNode, Node, walk
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.plan import Plan
 from lowering.plan.target.rates import Rates
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.inspection.tables import Report, ReportSection, TextTable
 from tracegraph.user_source import lines_of
 
@@ -74,7 +75,7 @@ def _alike(known: Sequence[NodeWork]) -> list[NodeWork]:
     found: dict[tuple[object, ...], NodeWork] = {}
     place = 0
     for each in known:
-        if each.node.bodies:
+        if each.node.bodies and _exchange_of(each.node) is None:
             place += 1
             found[place,] = each
             continue
@@ -91,19 +92,6 @@ def total_work(plan: Plan) -> Work | None:
     """The sum over all nodes; None if how often some of them run depends on data."""
     known = works(plan)
     return None if any(each.depends_on_data for each in known) else _sum(known)
-
-
-def least_seconds(work: Work, rates: Rates) -> float:
-    """The seconds that work takes at least.
-
-    Memory, the units of each dtype and those for products work side by side, so that the slowest
-    one decides.
-    """
-    computing: Counter[str] = Counter()
-    for counts, known in ((work.operations, rates.operations), (work.special, rates.special)):
-        computing.update({d: n / known[d] for d, n in counts.items() if d in known})
-    products = [n / rates.products[d] for d, n in work.products.items() if d in rates.products]
-    return max([work.required / rates.copy, *computing.values(), *products])
 
 
 def least_time(plan: Plan, rates: Rates) -> float | None:
@@ -166,6 +154,9 @@ def _works(
 ) -> Iterator[NodeWork]:
     """The work of nodes, inside of a kernel that keeps some buffers in registers."""
     for node in graph.nodes:
+        if (exchange := _exchange_of(node)) is not None:
+            yield NodeWork(node, exchange.work, runs, depth)
+            continue
         work = node.work
         if kept and isinstance(node, KernelNode):
             work = nests_work(node.kernel.nests, kept)
@@ -180,6 +171,13 @@ def _works(
         inside = _runs_inside(node, runs)
         for body in node.bodies:
             yield from _works(body, inside, depth + 1, users, in_body)
+
+
+def _exchange_of(node: Node) -> Node | None:
+    """The collective that is all of a kernel."""
+    if isinstance(node, PersistentKernelNode) and node.exchange is not None:
+        return node.graph.nodes[0]
+    return None
 
 
 def _lanes_of(node: Node) -> LaneNests | None:

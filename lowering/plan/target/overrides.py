@@ -10,13 +10,14 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import lru_cache
 from typing import Any, Literal, get_args
 
 from lowering.plan.target.scope import Scope
 from lowering.plan.target.target import OperandForm
 from tracegraph.control.schedules import BranchSchedule, LoopSchedule
+from tracegraph.generated.dataclass import dataclass
 
 ProductForm = Literal["library", "nests"]
 """Matrix products as library calls, where the library has them, or all as reduction nests."""
@@ -29,6 +30,9 @@ UpdateForm = Literal["sorted", "sequential"]
 
 SourceForm = Literal["selected"]
 """Sources of a stack are selected by position, where a map could be unrolled along the axis."""
+
+CollectiveForm = Literal["library"]
+"""Collectives outside of loops in one kernel are calls of the library, whatever their size."""
 
 VARIABLE = "TRACEGRAPH_SCHEDULES"
 
@@ -50,6 +54,7 @@ WORDS: Mapping[str, tuple[str, str]] = {
     "sorted-updates": ("updates", "sorted"),
     "sequential-updates": ("updates", "sequential"),
     "selected-sources": ("sources", "selected"),
+    "library-collectives": ("collectives", "library"),
 }
 """The field of `Choices` that each word sets, and its value. ``=4`` behind that of an unrolled loop
 is the number of steps."""
@@ -71,6 +76,7 @@ class Choices:
         updates: the form of updates that need an order.
         sources: the form of the sources of stacks.
         operands: where products and Fourier transforms find their operands.
+        collectives: the form of collectives between devices.
     """
 
     branches: str | None = None
@@ -82,6 +88,7 @@ class Choices:
     updates: UpdateForm | None = None
     sources: SourceForm | None = None
     operands: OperandForm | None = None
+    collectives: CollectiveForm | None = None
 
     @property
     def setting(self) -> str:

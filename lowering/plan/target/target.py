@@ -7,13 +7,14 @@ its own Target, beside its code in `lowering.backends`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import inf, prod
 from typing import Any, Literal
 
 import numpy as np
 
 from lowering.plan.target.rates import Rates
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.types import ArrayType
 from tracegraph.passes.invariants import CERTAIN, Motion
 
@@ -40,6 +41,8 @@ class Costs:
         gigaoperation: a billion operations of a nest, in units of `Elementwise.cost`, of four-byte
             numbers; those of eight bytes count twice.
         collective: an exchange between the devices of a mesh, by a library, of few bytes.
+        exchange: the same by a kernel that stores into the memory of other devices; infinite if
+            they cannot.
         near_line: reading a line of a near cache for 32 points, in units of `Elementwise.cost` for
             each of them.
         columns: neighbouring results of a reduction that are computed together: what they share is
@@ -68,6 +71,7 @@ class Costs:
     gigaflop: float
     gigaoperation: float
     collective: float
+    exchange: float
     near_line: float
     columns: int
     full_threads: int

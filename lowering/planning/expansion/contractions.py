@@ -31,7 +31,7 @@ from lowering.plan.nests.tiled_products import (
 from lowering.plan.target.overrides import ProductForm
 from lowering.plan.target.target import ContractionPolicy
 from lowering.planning.expansion.shared_factors import shared_batch
-from lowering.planning.expansion.view_axes import has_windows, joined_axes
+from lowering.planning.expansion.view_axes import has_windows, is_made_of_less, joined_axes
 from tracegraph.dtypes import is_half
 from tracegraph.ir.program import Atom, Eqn, Program, Value, application, walk
 from tracegraph.ir.record import replace
@@ -41,7 +41,7 @@ from tracegraph.passes.views import compose_views
 from tracegraph.user_source import Source
 
 MOST_CHANNELS = 128
-"""Channels of float32 up to which convolutions are computed by tiles."""
+"""Channels of float32 up to which convolutions, and the like, are computed by tiles."""
 
 SMALL_MATRIX = 32
 """Rows and columns of results in a batch up to which tiles are faster than the library."""
@@ -59,8 +59,9 @@ def expand_contractions(
 
     def expand(eqn: Eqn, defs: Defs) -> Replacement | None:
         left, right = (atom.type for atom in eqn.operands)
-        if policy.tiles and forced is None and _is_convolution(eqn, defs):
-            return _sum_over_joined_axes(eqn, defs)
+        if policy.tiles and forced is None and _is_for_tiles(eqn, defs):
+            has_joined = any(has_windows(x, defs) for x in eqn.operands)
+            return _sum_over_joined_axes(eqn, defs) if has_joined else _sum_of_products(eqn)
         if forced == "nests" or not library_takes(left, right):
             return _sum_of_products(eqn)
         if left.ndim == 2:
@@ -146,22 +147,25 @@ def _of_transposes(eqn: Eqn, factors: Sequence[Atom], axes: tuple[int, ...]) -> 
     return Replacement(found.outputs, (first, second, product, found))
 
 
-def _is_convolution(eqn: Eqn, defs: Defs) -> bool:
-    """Whether a library would need a copy of windows, and tiles are computed of them in place."""
+def _is_for_tiles(eqn: Eqn, defs: Defs) -> bool:
+    """Whether a library would need a factor in memory that tiles make of fewer elements: windows of
+    an array, or a matrix that is computed of its rows and columns.
+    """
     left, right = eqn.operands
     (*batch, m, k), n = left.type.shape, right.type.shape[-1]
     if eqn.outputs[0].type.dtype != left.type.dtype or left.type.dtype not in TILED_DTYPES:
         return False
-    of_windows = [has_windows(x, defs) for x in (left, right)]
-    others = min(n if of_windows[0] else m, m if of_windows[1] else n)
+    is_made = [has_windows(x, defs) or is_made_of_less(x, defs) for x in (left, right)]
+    others = min(n if is_made[0] else m, m if is_made[1] else n)
     if others > most_channels(left.type.dtype):
         return False
     is_large = min(m, n, k) >= max(MIN_SIDE, MIN_SUMMED) and prod(batch) * m * n * k >= MIN_TILED
-    return is_large and any(of_windows)
+    return is_large and any(is_made)
 
 
 def most_channels(dtype: np.dtype[Any]) -> int:
-    """Outputs for each window up to which tiles are faster than a copy of windows and the library.
+    """Outputs for each element of a factor up to which tiles are faster than a library, for which
+    the factor is stored.
 
     A copy costs as much as the products of some channels, and the library multiplies faster. On an
     H100, milliseconds of tiles and of the library: 64 channels of 32 x 56 x 56 x 64, float32 0.22,

@@ -15,7 +15,6 @@ which has no room for a sort.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import inf, prod
 from typing import Any
 
@@ -23,6 +22,7 @@ import numpy as np
 
 from lowering.plan.target.overrides import UpdateForm
 from lowering.planning.expansion.scatter_order import in_any_order
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.control_forms import is_loop
 from tracegraph.ir.op import Scatter
 from tracegraph.ir.program import Atom, Eqn, Program, Value, application, walk

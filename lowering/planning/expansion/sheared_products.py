@@ -16,12 +16,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 from typing import Any
 
 from lowering.plan.nests.tiled_products import MIN_SIDE, MIN_TILED, TILED_DTYPES, multiply_tf32
 from lowering.planning.expansion.contractions import most_channels, product_of
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.program import Atom, Eqn, Literal, Program, Value, application, walk
 from tracegraph.ir.record import replace
 from tracegraph.ops.arithmetic import multiply

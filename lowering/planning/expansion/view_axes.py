@@ -11,12 +11,16 @@ from operator import mul
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from tracegraph.ir.op import Elementwise
 from tracegraph.ir.program import Atom, Eqn, Literal
 from tracegraph.ir.types import row_major_strides
 from tracegraph.passes.rewrite import Defs
 
 _DEPTH = 12
 """Equations through which a view is followed."""
+
+CHEAP = 1
+"""The `Elementwise.cost` up to which an operand is computed again for each tile."""
 
 Ints = tuple[int, ...]
 
@@ -62,6 +66,27 @@ def has_windows(x: Atom, defs: Defs) -> bool:
         seen = seen or eqn.op.name == "windows"
         x = eqn.operands[0]
     return seen and size > 2 * x.type.size
+
+
+def is_made_of_less(x: Atom, defs: Defs) -> bool:
+    """Whether an operand is, or views, what is computed by elements of less than half its bytes."""
+    view = _view(x, defs)
+    while view is not None:
+        x = view.operands[0]
+        view = _view(x, defs)
+    return 2 * _least_bytes(x, defs, _DEPTH) < x.type.nbytes
+
+
+def _least_bytes(x: Atom, defs: Defs, depth: int) -> int:
+    """The bytes of an operand, or of what its elements are computed of if those are fewer."""
+    eqn = None if isinstance(x, Literal) else defs.get(x)
+    if eqn is None or not depth:
+        return x.type.nbytes
+    form = eqn.op.form
+    is_cheap = isinstance(form, Elementwise) and form.cost <= CHEAP
+    if not (is_cheap or eqn.op.is_view):
+        return x.type.nbytes
+    return min(x.type.nbytes, sum([_least_bytes(each, defs, depth - 1) for each in eqn.operands]))
 
 
 def joined_axes(x: Atom, defs: Defs) -> tuple[Ints, ...]:

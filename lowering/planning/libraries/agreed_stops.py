@@ -18,7 +18,7 @@ entered.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from operator import is_
 
 import numpy as np
@@ -43,6 +43,7 @@ from lowering.plan.nests.rounding import round_up
 from lowering.plan.nodes import Graph, KernelNode, LibraryNode, Node, walk
 from lowering.plan.target.hardware import ALIGNMENT
 from tracegraph.dtypes import BOOL
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.op import get
 from tracegraph.ir.record import replace
 from tracegraph.ir.scalar import Expr, const, select

@@ -19,8 +19,8 @@ SCRIPT = """
 import json, sys
 import numpy as np
 import tracegraph
-from lowering.codegen import translation_unit
-from lowering.cuda.compilation import compile as compiling, compiled_plan
+from lowering import codegen
+from lowering.cuda.compilation import compile as compiling
 from lowering.cuda.open_devices import OpenDevice
 from lowering.testing.recording_backend import RecordingBackend, RecordingDevice
 
@@ -35,8 +35,8 @@ class Device(RecordingDevice):
         return len(code.code)
 
 written = []
-unit_source = compiled_plan.unit_source
-compiled_plan.unit_source = lambda plan: written.append(plan) or unit_source(plan)
+unit_source = codegen.unit_source
+codegen.unit_source = lambda plan: written.append(plan) or unit_source(plan)
 backend = RecordingBackend()
 backend.device = backend._opened = Device(backend.device.driver)
 backend.device.compilers = int(sys.argv[1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowering.codegen.partition import SMALL_UNIT, partition
+from lowering.codegen.units import SMALL_UNIT, partition
 
 LENGTHS = st.lists(st.integers(1, 4 * SMALL_UNIT), max_size=20)
 

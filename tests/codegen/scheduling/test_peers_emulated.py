@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tracegraph
-from lowering.plan.nodes import launched
+from lowering.codegen import unit_source
+from lowering.plan.nodes import LibraryNode, launched
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.target.overrides import override
 from lowering.plan.target.scope import Scope
@@ -48,7 +49,7 @@ def emulated(
     with override(loops="one_kernel", scope=scope):
         found = EmulatedMesh(fun, gpus, in_specs, out_specs, *arguments, folder=folder)
     kernels = [n for n in launched(found.plan.graph) if isinstance(n, PersistentKernelNode)]
-    assert [kernel.scope for kernel in kernels] == [scope]
+    assert [kernel.scope for kernel in kernels if kernel.exchange is None] == [scope]
     return found
 
 
@@ -70,6 +71,32 @@ def test_random_programs(program: Program, x: Any, scope: Scope, small: int) -> 
         fun = repeated(program)
         device = emulated(fun, MESH, specs, specs, x, s, scope=scope, folder=Path(folder))
         for seed in range(3):  # other values each time: those of the last time would be wrong
+            given = wanted = (1 - 0.3 * seed) * x, s
+            for _ in range(3):
+                wanted = run(Whole(), program, wanted)
+            for one, other in zip(device(*given, seed=seed), wanted, strict=True):
+                np.testing.assert_allclose(one, other, 1e-9, 1e-9)
+
+
+@given(
+    programs(("what all have",)),
+    arrays,
+    st.sampled_from(["conditional", "unrolled"]),
+    st.sampled_from([0, 4096]),
+)
+@settings(max_examples=6, deadline=None)
+def test_collectives_in_kernels_of_their_own(
+    program: Program, x: Any, schedule: str, small: int
+) -> None:
+    s, specs = np.linspace(-1, 1, M), (P("x"), P())
+    gpus = Mesh(tuple(MESH.shape.values()), MESH.axis_names, device="cuda")
+    blocks = mock.patch("lowering.planning.libraries.exchange_kernels.BLOCK_BYTES", 64)
+    with TemporaryDirectory() as folder, mock.patch(SMALL, small), blocks:
+        with override(loops=schedule):
+            given = (repeated(program), gpus, specs, specs, x, s)
+            device = EmulatedMesh(*given, folder=Path(folder))
+        assert not any(isinstance(n, LibraryNode) for n in launched(device.plan.graph))
+        for seed in range(3):
             given = wanted = (1 - 0.3 * seed) * x, s
             for _ in range(3):
                 wanted = run(Whole(), program, wanted)
@@ -111,6 +138,28 @@ def test_all_kinds_on_a_grid(small: int, tmp_path: Path) -> None:
         for seed, given in enumerate(launches):
             for one, other in zip(device(*given, seed=seed), mapped(*given), strict=True):
                 np.testing.assert_allclose(one, np.asarray(other), 1e-2, 1e-2)
+
+
+def test_blocks_go_on_to_the_next_step_from_a_sum(tmp_path: Path) -> None:
+    """There is one barrier of all blocks in a step: what they send takes turns."""
+
+    def fun(x: Any) -> Any:
+        def step(_: Any, state: Any) -> Any:
+            x, total = state
+            x = 0.5 * x + 1e-3 * total
+            return x, tracegraph.psum(np.sum(x), "x")
+
+        return tracegraph.fori_loop(0, 7, step, (x, 0.0))
+
+    mesh, x = Mesh(2, "x", device="host"), np.random.default_rng(3).standard_normal(5000)
+    specs = P("x"), (P("x"), P())
+    mapped = tracegraph.jit(shard(fun, mesh=mesh, in_specs=specs[0], out_specs=specs[1]))
+    device = emulated(fun, mesh, *specs, x, scope=Scope(3, 32), folder=tmp_path)
+    (source,) = [f for f in unit_source(device.plan).functions.values() if "other_p" in f]
+    assert source.count("tg_grid_barrier") == 2  # one is in front of the loop
+    for seed in range(6):
+        for found, wanted in zip(device(x + seed, seed=seed), mapped(x + seed), strict=True):
+            np.testing.assert_allclose(found, np.asarray(wanted), 1e-12)
 
 
 def test_turns_go_on_from_launch_to_launch(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
-"""How programs on a mesh of two GPUs end: stopped, failed, interrupted, abandoned.
+"""How programs on a mesh of GPUs end: stopped, failed, interrupted, abandoned.
 
-`python -m tests.gpu.sharding.mesh_ends NAME...` runs some. It ends with a traceback of all threads
-if devices wait for one another.
+`python -m tests.gpu.sharding.mesh_ends SIZE NAME...` runs some on 2 or 4 GPUs. It ends with a
+traceback of all threads if devices wait for one another.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 
 import tracegraph
+from lowering.plan.target import features
 from lowering.plan.target.overrides import override
 from tests.programs.sharded import solve
 from tracegraph import Mesh, PartitionSpec, errors, shard
@@ -27,12 +28,15 @@ P = PartitionSpec
 SECONDS = 60
 """After this time a program has not ended by itself."""
 
+SIZE = int(sys.argv[1]) if __name__ == "__main__" else 2
+"""How many GPUs there are."""
+
 B = np.random.default_rng(0).standard_normal(200)
 
 
 def sharded(fun: Any, in_specs: Any, out_specs: Any, device: str = "cuda") -> Any:
-    """A function on a mesh of two devices."""
-    mesh = Mesh(2, "x", device=device)
+    """A function on a mesh of all devices."""
+    mesh = Mesh(SIZE, "x", device=device)
     return tracegraph.jit(shard(fun, mesh=mesh, in_specs=in_specs, out_specs=out_specs))
 
 
@@ -103,10 +107,11 @@ def raw(steps: Any) -> list[int]:
 
 def assert_stopped(steps: Any, name: str) -> None:
     """All devices ended behind the same step, and none has results."""
-    first, second = raw(steps)
-    print("stopped behind steps", first, second, flush=True)
-    assert first == second
-    assert first > 0
+    found = raw(steps)
+    print("stopped behind steps", *found, flush=True)
+    assert len(found) == SIZE
+    assert len(set(found)) == 1
+    assert found[0] > 0
     for block in steps.memory.blocks:
         with pytest.raises(errors.StoppedError, match=name):
             block.to_host()
@@ -148,7 +153,7 @@ def step_limits() -> None:
 
     with pytest.raises(errors.StepLimitError) as caught:
         sharded(fun, P("x"), P("x"))(np.ones(8)).synchronize()
-    assert any("on device 0 of Mesh(x=2" in note for note in caught.value.__notes__)
+    assert any(f"on device 0 of Mesh(x={SIZE}" in note for note in caught.value.__notes__)
     assert_solves()
 
 
@@ -158,13 +163,14 @@ def failing_checks() -> None:
     def fun(x: Any, i: Any) -> Any:
         return tracegraph.fori_loop(0, 5, lambda _, y: tracegraph.psum(x[i[0]], "x") + y, x)
 
-    mapped = sharded(fun, (P("x"), P("x")), P("x"))
+    mapped, inside = sharded(fun, (P("x"), P("x")), P("x")), np.arange(SIZE) % 2
+    last = SIZE - 1
     with tracegraph.check_indices():
-        found = mapped(np.ones(8), np.array([0, 99]))
+        found = mapped(np.ones(8), np.where(np.arange(SIZE) == last, 99, inside))
         with pytest.raises(IndexError) as caught:
             found.synchronize()
-        assert any("on device 1 of Mesh(x=2" in note for note in caught.value.__notes__)
-        np.testing.assert_array_equal(mapped(np.ones(8), np.array([0, 1])), np.full(8, 11.0))
+        assert any(f"on device {last} of Mesh(" in note for note in caught.value.__notes__)
+        np.testing.assert_array_equal(mapped(np.ones(8), inside), np.full(8, 1.0 + 5 * SIZE))
 
 
 def interrupts() -> None:
@@ -183,7 +189,7 @@ def abandons() -> None:
     """A launch that fails on one device, while the other waits for it."""
     matrix = np.random.default_rng(1).standard_normal((64, 64))
     for _ in range(2):
-        mesh = Mesh(2, "x", device="cuda")
+        mesh = Mesh(SIZE, "x", device="cuda")
         mapped = tracegraph.jit(shard(by_sums, mesh=mesh, in_specs=P("x"), out_specs=P("x")))
         compiled = mapped.lower(np.ones(8)).compile()
 
@@ -196,13 +202,29 @@ def abandons() -> None:
         with pytest.raises(MemoryError) as caught:
             compiled(np.ones(8))
         print(f"abandoned after {time.perf_counter() - start:.3f} s", flush=True)
-        assert any("1 of the 2 devices" in note for note in caught.value.__notes__)
+        assert any(f"1 of the {SIZE} devices" in note for note in caught.value.__notes__)
         waiting = [t.name for t in threading.enumerate() if "_aborted" in t.name]
         assert not waiting, "aborts have returned"
         assert_solves()
-        for device in ("cuda:0", "cuda:1"):
-            product = tracegraph.jit(lambda a: a @ a, device=device)(matrix)
+        for ordinal in range(SIZE):
+            product = tracegraph.jit(lambda a: a @ a, device=f"cuda:{ordinal}")(matrix)
             np.testing.assert_allclose(np.asarray(product), matrix @ matrix, 1e-9, 1e-9)
+
+
+def driven_by_the_host() -> None:
+    """Where the host drives loops, programs give the same, and end by abandoning their devices."""
+    for fun in (by_sums, of_loops):
+        with features.override(conditional_nodes=False):
+            assert_solves()
+            compiled = sharded(fun, P("x"), P("x")).lower(np.ones(8)).compile()
+            with tracegraph.time_limit(0.5), pytest.raises(errors.TimeLimitError):
+                compiled(np.ones(8)).synchronize()
+            assert compiled.executable.closed
+            compiled = sharded(fun, P("x"), P("x")).lower(np.ones(8)).compile()
+            threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+            with pytest.raises(KeyboardInterrupt):
+                compiled(np.ones(8)).synchronize()
+    assert_solves()
 
 
 def leaves_a_loop_running() -> None:
@@ -214,13 +236,13 @@ ENDS: dict[str, Callable[[], None]] = {
     end.__name__: end
     for end in (
         *(time_limits, step_limits, failing_checks, interrupts, abandons),
-        leaves_a_loop_running,
+        *(driven_by_the_host, leaves_a_loop_running),
     )
 }
 
 if __name__ == "__main__":
     faulthandler.dump_traceback_later(SECONDS, exit=True)
-    for name in sys.argv[1:]:
+    for name in sys.argv[2:]:
         begun = time.perf_counter()
         ENDS[name]()
         print(f"done {name} in {time.perf_counter() - begun:.1f} s", flush=True)

@@ -1,4 +1,4 @@
-"""A process for each of two GPUs: the programs that also run on meshes of the host.
+"""Several processes that share the GPUs: the programs that also run on meshes of the host.
 
 `python -m pytest -m mesh` runs these tests.
 """
@@ -9,23 +9,42 @@ import signal
 
 import pytest
 
+from tests.gpu.sharding.test_gpu_mesh import GPUS
 from tests.helpers.processes import Variables, ends_of, torchrun
-from tests.programs.of_processes import ON_GPUS
+from tests.programs.of_processes import programs_of
 
 pytestmark = pytest.mark.mesh
 
+LAYOUTS = sorted({(GPUS, 1), (2, GPUS // 2)})
+"""Numbers of processes, and of the GPUs of each."""
 
-@pytest.mark.parametrize("name", sorted(ON_GPUS - {"killed"}))
-def test_a_program_of_two_processes(name: str) -> None:
-    ends = ends_of("-m", "tests.programs.of_processes", "cuda", name)
+
+@pytest.mark.parametrize(("count", "each"), LAYOUTS)
+def test_programs_of_processes(count: int, each: int) -> None:
+    def with_own_gpus(index: int, count: int, job: int) -> Variables:
+        seen = ",".join(str(index * each + i) for i in range(each))
+        own = {"CUDA_VISIBLE_DEVICES": seen} if each > 1 else {}
+        return {**torchrun(index, count, job), **own}
+
+    programs = programs_of("cuda", count, each)
+    ends = ends_of(
+        *("-m", "tests.programs.of_processes", "cuda", str(each), *programs),
+        launcher=with_own_gpus,
+        count=count,
+    )
     for index, (code, output, problems) in enumerate(ends):
-        assert (code, output.splitlines()[-1:]) == (0, [f"done {index} 2"]), problems
+        assert (code, output.splitlines()[-1:]) == (0, [f"done {index} {count}"]), problems
 
 
-def test_others_learn_that_a_process_was_killed() -> None:
-    first, second = ends_of("-m", "tests.programs.of_processes", "cuda", "killed")
-    assert second[0] == -signal.SIGKILL
-    assert (first[0], first[1].splitlines()[-1:]) == (0, ["done 0 2"]), first[2]
+@pytest.mark.parametrize(("count", "each"), LAYOUTS)
+def test_others_learn_that_a_process_was_killed(count: int, each: int) -> None:
+    ends = ends_of("-m", "tests.programs.of_processes", "cuda", str(each), "killed", count=count)
+    for index, (code, output, problems) in enumerate(ends):
+        if index == 1:
+            assert code == -signal.SIGKILL
+        else:
+            done = 0, [f"done {index} {count}"]
+            assert (code, output.splitlines()[-1:]) == done, problems
 
 
 def test_across_machines_the_host_drives_loops() -> None:
@@ -35,6 +54,9 @@ def test_across_machines_the_host_drives_loops() -> None:
         return {**torchrun(index, count, job), "NCCL_HOSTID": f"machine{index}"}
 
     programs = "values", "collectives", "stopped"
-    ends = ends_of("-m", "tests.programs.of_processes", "cuda", *programs, launcher=on_two_machines)
+    ends = ends_of(
+        *("-m", "tests.programs.of_processes", "cuda", str(GPUS // 2), *programs),
+        launcher=on_two_machines,
+    )
     for index, (code, output, problems) in enumerate(ends):
         assert (code, output.splitlines()[-1:]) == (0, [f"done {index} 2"]), problems

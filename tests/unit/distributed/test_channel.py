@@ -121,6 +121,34 @@ def test_who_waits_for_long_is_told_what_others_do(monkeypatch: pytest.MonkeyPat
     close(members)
 
 
+def test_who_does_not_come_in_time_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRACEGRAPH_PEER_TIMEOUT", "0.05")
+    first, _ = members = channels(2)
+    with pytest.raises(errors.PeerLostError, match=r"waited 0.05 s .* in a sum .*process 1: runs"):
+        first.exchange(b"", "one", "a sum")
+    monkeypatch.undo()
+    found = each_in_a_thread([partial(each.exchange, b"a", "one", "a sum") for each in members])
+    assert [list(each) for each in found] == [[b"a", b"a"]] * 2
+    close(members)
+
+
+def test_who_waits_in_a_build_does_not_come_to_a_launch() -> None:
+    first, second = members = channels(2)
+    first.new_launch("a")
+    failing = partial(second.exchange, b"", "one", "the build of 'b'")
+
+    def compare() -> None:
+        while second.lost is None:
+            first.compare()
+            time.sleep(0.01)
+
+    _, found = failures(compare, failing)
+    assert isinstance(found, errors.MeshMismatchError)
+    assert "launch 0 of process 0: a\n  launch 0 of process 1: not made, as it" in str(found)
+    assert first.behind(0) == [1]
+    close(members)
+
+
 def test_a_failed_launch_ends_in_all() -> None:
     first, second = members = channels(2)
     device = partial(first.meet, "device", 0, (0, 1), (0, 1), b"", "a", "a sum", launch=0)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.processes import LAUNCHERS, ends_of
-from tests.programs.of_processes import ON_HOST, PROGRAMS
+from tests.programs.of_processes import programs_of
 
 JOINING = """
 from tracegraph import distributed
@@ -24,8 +24,8 @@ def test_processes_find_one_another_by_variables_of_launchers(launcher: object) 
 
 
 def test_programs_of_two_processes() -> None:
-    programs = [name for name in PROGRAMS if name in ON_HOST]
-    ends = ends_of("-m", "tests.programs.of_processes", "host", *programs)
+    programs = programs_of("host", 2, 2)
+    ends = ends_of("-m", "tests.programs.of_processes", "host", "2", *programs)
     for index, (code, output, problems) in enumerate(ends):
         assert (code, output) == (0, f"done {index} 2\n"), problems
 
@@ -38,6 +38,6 @@ def test_an_example_has_the_rows_of_all_processes() -> None:
 
 
 def test_others_learn_that_a_process_was_killed() -> None:
-    first, second = ends_of("-m", "tests.programs.of_processes", "host", "killed")
+    first, second = ends_of("-m", "tests.programs.of_processes", "host", "1", "killed")
     assert second[0] == -signal.SIGKILL
     assert first[:2] == (0, "done 0 2\n"), first[2]

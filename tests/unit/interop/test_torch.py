@@ -38,6 +38,45 @@ def test_derivatives_of_two_orders_are_those_of_the_function() -> None:
     assert torch.autograd.gradcheck(tracegraph.torch.wrap(lambda z: z * z * np.conj(z)), (z,))
 
 
+@pytest.mark.parametrize(
+    ("body", "kept"),
+    [
+        (lambda x, w: (np.tanh(x @ w) ** 2).sum(), [(2, 2)]),  # the product
+        (lambda x, w: np.exp(x @ w), []),  # the result is there
+        (lambda x, w: np.sin(x) * np.exp(-x) + w.sum(), []),  # cheap to compute again
+        (lambda x, w: (np.arange(3.0) * x * 2.5) @ w + 3, []),
+        (lambda x, w: tracegraph.fori_loop(0, 5, lambda i, c: np.tanh(c @ (w @ x)), x), None),
+        (lambda x, w: {"sum": x.sum() * w, "greatest": np.argmax(x)}["sum"], [()]),
+    ],
+)
+def test_the_backward_pass_is_made_of_what_the_call_keeps(body: Any, kept: Any) -> None:
+    f = tracegraph.torch.wrap(body)
+    x, w = inputs()
+    out = f(x, w)
+    node = out.grad_fn
+    first = [tuple(t.shape) for t in node.saved_tensors[2 : 2 + node.counts[1]]]
+    assert node.half is not None
+    assert kept is None or first == kept
+    ct = torch.randn(out.shape, dtype=out.dtype)
+    found = torch.autograd.grad(out, (x, w), ct, retain_graph=True)
+    again = torch.autograd.grad(out, (x, w), ct, create_graph=True)  # by running the body again
+    torch.testing.assert_close(found, again)
+
+
+def test_libraries_that_move_what_is_kept() -> None:
+    from torch.utils.checkpoint import checkpoint
+
+    f = tracegraph.torch.wrap(lambda x, s: np.sin(np.cumsum(x)) * s)
+    x = torch.linspace(0, 1, 5, requires_grad=True)
+    twice = lambda x: f(f(x, 2.0), 3)  # noqa: E731
+    (expected,) = torch.autograd.grad(twice(x).sum(), x)
+    repeated = checkpoint(twice, x, use_reentrant=False)
+    torch.testing.assert_close(torch.autograd.grad(repeated.sum(), x)[0], expected)
+    with torch.autograd.graph.save_on_cpu():
+        found = twice(x).sum()
+    torch.testing.assert_close(torch.autograd.grad(found, x)[0], expected)
+
+
 def test_transformations_of_torch_func() -> None:
     x, w = inputs(grad=False)
     func = torch.func

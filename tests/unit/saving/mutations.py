@@ -72,7 +72,8 @@ def mutated(data: bytes, random: Random) -> bytes:
     if random.random() < 0.3:
         return _with_other_bytes(data, random)
     entries = _entries(data)
-    name = random.choice([MANIFEST, "program/0.json", "program/0.json"])
+    documents = [name for name in entries if name.endswith(".json") and name != MANIFEST]
+    name = random.choice([MANIFEST, *documents, *documents])
     if random.random() < 0.2 and name != MANIFEST:
         return repacked(data, {name: _with_other_bytes(entries[name], random)})
     document = json.loads(entries[name])

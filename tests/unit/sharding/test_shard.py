@@ -234,7 +234,7 @@ def test_a_mesh_of_gpus_is_lowered_without_them() -> None:
     lowered = sharded(lambda x: tracegraph.psum(x, "x"), mesh, P("x"), P()).lower(A)
     assert "all-reduce sum over x" in str(lowered)
     assert "for each device of Mesh(x=2, device='cuda')" in str(lowered)
-    assert "a collective" in lowered.explain()
+    assert "devices store into the memory of one another" in lowered.explain()
 
 
 def test_results_that_differ_need_a_spec_that_says_so() -> None:

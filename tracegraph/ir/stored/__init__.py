@@ -10,9 +10,12 @@
                  "constants": [type number…], "body": Region}
     Region   := {"params": [type number…], "eqns": [Eqn…], "results": [Atom…]}
     Eqn      := {"op", "in": [Atom…], "out": [type number…],
-                 "attrs"?, "regions"?, "source"?, "hints"?}
+                 "function"?, "attrs"?, "regions"?, "source"?, "hints"?}
     Atom     := number of a value, counted in its region from the parameters on
               | {"literal": hexadecimal bytes, "type": type number}
+
+A function of the user's has a number, as a tag of an attribute as well: its record is elsewhere in
+the file, and whoever writes or reads the program knows it.
 
 May import what `ir/` may.
 """

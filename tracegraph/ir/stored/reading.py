@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from tracegraph.errors import ExportFormatError, MalformedProgramError, VerificationError
-from tracegraph.ir.op import get
+from tracegraph.ir.kernel_calls import KernelCall
+from tracegraph.ir.op import DeclaredOp, get
 from tracegraph.ir.program import (
     NO_ATTRS,
     NO_HINTS,
@@ -22,7 +23,7 @@ from tracegraph.ir.program import (
     Value,
 )
 from tracegraph.ir.stored.attributes import from_json, scalar, type_from_json
-from tracegraph.ir.stored.upgrades import Upgrade, upgrades_for
+from tracegraph.ir.stored.upgrades import upgrades_for
 from tracegraph.ir.types import ArrayType
 from tracegraph.ir.verify import verify
 from tracegraph.user_source import Source
@@ -48,8 +49,14 @@ def constant_types(document: Any) -> list[ArrayType]:
     return [_at(types, number, "type") for number in _list(document, "constants")]
 
 
-def program_from_json(document: Any, constants: Sequence[np.ndarray[Any, Any]]) -> Program:
-    """The program of a document, with these constants. It is well formed: `verify` has passed.
+def program_from_json(
+    document: Any,
+    constants: Sequence[np.ndarray[Any, Any]],
+    functions: Sequence[DeclaredOp | KernelCall] = (),
+) -> Program:
+    """The program of a document, with these constants, and these functions of users.
+
+    It is well formed: `verify` has passed.
 
     Raises:
         ExportVersionError: it has an op that this package does not know in this version.
@@ -57,7 +64,7 @@ def program_from_json(document: Any, constants: Sequence[np.ndarray[Any, Any]]) 
     """
     name, effects = _field(document, "name", str), _field(document, "effects", bool)
     try:
-        body = _Reader(document).region(document.get("body"), 0)
+        body = _Reader(document, functions).region(document.get("body"), 0)
         return verify(Program(name, body, tuple(constants), effects, _paths(document)))
     except VerificationError as error:
         raise MalformedProgramError(str(error)) from error
@@ -68,7 +75,8 @@ def program_from_json(document: Any, constants: Sequence[np.ndarray[Any, Any]]) 
 
 
 class _Reader:
-    def __init__(self, document: Any) -> None:
+    def __init__(self, document: Any, functions: Sequence[DeclaredOp | KernelCall]) -> None:
+        self._functions = functions
         self._types = [type_from_json(each) for each in _list(document, "types")]
         self._sources = [_source(each) for each in _list(document, "sources")]
         self._upgrades = upgrades_for(document.get("ops"))
@@ -99,27 +107,42 @@ class _Reader:
         return found
 
     def _equation(self, written: Any, atom: Any, depth: int) -> Eqn:
-        name = _field(written, "op", str)
-        if name not in self._upgrades:
-            raise MalformedProgramError(f"the op {name!r} is not among those that it lists")
-        for upgrade in self._upgrades[name]:
-            written = _upgraded(upgrade, written)
+        op = None
+        if "function" in written:
+            op = self._function(written, DeclaredOp)
+        else:
+            written = self._upgraded(written)
         operands = tuple([atom(each) for each in _list(written, "in")])
         outputs = tuple([Value(self._type(each)) for each in _list(written, "out")])
         attrs: Mapping[str, Any] = NO_ATTRS
         if "attrs" in written:
             given = _field(written, "attrs", dict)
-            attrs = {key: from_json(value) for key, value in given.items()}
+            attrs = {key: self._attribute(value) for key, value in given.items()}
         regions = (self.region(each, depth + 1) for each in written.get("regions", ()))
         source = None
         if "source" in written:
             source = _at(self._sources, written["source"], "line")
-        op = get(_field(written, "op", str))
+        op = op or get(_field(written, "op", str))
         return Eqn(op, operands, outputs, attrs, tuple(regions), source, _hints(written))
 
+    def _upgraded(self, written: Any) -> Any:
+        name = _field(written, "op", str)
+        if name not in self._upgrades:
+            raise MalformedProgramError(f"the op {name!r} is not among those that it lists")
+        for upgrade in self._upgrades[name]:
+            written = upgrade(dict(written))
+        return written
 
-def _upgraded(upgrade: Upgrade, written: Any) -> Any:
-    return upgrade(dict(written))
+    def _attribute(self, value: Any) -> Any:
+        if isinstance(value, dict) and "function" in value:
+            return self._function(value, KernelCall)
+        return from_json(value)
+
+    def _function(self, written: Any, kind: type) -> Any:
+        found = _at(self._functions, written["function"], "function")
+        if not isinstance(found, kind):
+            raise MalformedProgramError(f"function {written['function']} is none of its kind")
+        return found
 
 
 def _hints(written: Mapping[str, Any]) -> Hints:

@@ -4,30 +4,37 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from hashlib import sha256
 from typing import Any
 
 import numpy as np
 
 from tracegraph.errors import UnsavableError
-from tracegraph.ir.op import find
+from tracegraph.ir.kernel_calls import KernelCall
+from tracegraph.ir.op import DeclaredOp, find
 from tracegraph.ir.program import Atom, Eqn, Literal, Program, Region, Value, walk
 from tracegraph.ir.stored.attributes import to_json, type_to_json
 from tracegraph.ir.types import ArrayType
 from tracegraph.user_source import Source
 
+Functions = Callable[[DeclaredOp | KernelCall], int | None]
+"""Numbers of functions of users in the file; None: it cannot hold this one."""
 
-def program_to_json(program: Program) -> dict[str, Any]:
-    """A program as JSON, but for the elements of its constants.
+
+def program_to_json(program: Program, functions: Functions | None = None) -> dict[str, Any]:
+    """A program as JSON, but for the elements of its constants and the functions of users.
 
     Files of sources are named without their folders, which are the writer's own affair.
 
     Raises:
-        UnsavableError: an equation calls Python or a kernel of the user's; it has the line.
+        UnsavableError: an equation calls Python, or a function of the user's that `functions` does
+            not know; it has the line.
     """
-    writer = _Writer()
+    writer = _Writer(functions)
     body = writer.region(program.body)
-    ops = sorted({eqn.op.name: eqn.op.version for eqn in walk(program.body)}.items())
+    eqns = (eqn for eqn in walk(program.body) if not isinstance(eqn.op, DeclaredOp))
+    ops = sorted({eqn.op.name: eqn.op.version for eqn in eqns}.items())
     constants = [writer.type(ArrayType(c.dtype, c.shape)) for c in program.constants]
     return {
         "name": program.name,
@@ -71,7 +78,8 @@ def program_key(program: Program) -> tuple[bytes, tuple[Source, ...]]:
 class _Writer:
     """What regions share: the types and the lines that were met so far, by number."""
 
-    def __init__(self) -> None:
+    def __init__(self, functions: Functions | None = None) -> None:
+        self._functions = functions
         self.types: dict[ArrayType, int] = {}
         self.sources: dict[Source, int] = {}
 
@@ -102,11 +110,13 @@ class _Writer:
         return {"params": params, "eqns": eqns, "results": [atom(a) for a in region.results]}
 
     def _equation(self, eqn: Eqn) -> dict[str, Any]:
-        if find(eqn.op.name) is not eqn.op:
-            raise _unsavable(eqn, "is a function with a text of its own, made by the user")
         written: dict[str, Any] = {"op": eqn.op.name}
+        if isinstance(eqn.op, DeclaredOp):
+            written["function"] = self._function(eqn, eqn.op)
+        elif find(eqn.op.name) is not eqn.op:
+            raise unsavable(eqn, "the op is in no registry")
         if eqn.attrs:
-            written["attrs"] = {name: _attribute(eqn, name) for name in eqn.attrs}
+            written["attrs"] = {name: self._attribute(eqn, name) for name in eqn.attrs}
         if eqn.regions:
             written["regions"] = [self.region(inner) for inner in eqn.regions]
         if eqn.source is not None:
@@ -115,17 +125,25 @@ class _Writer:
             written["hints"] = given
         return written
 
+    def _attribute(self, eqn: Eqn, name: str) -> Any:
+        value = eqn.attrs[name]
+        if isinstance(value, Exception):  # of a rule that cannot be traced
+            raise value
+        if isinstance(value, KernelCall):
+            return {"function": self._function(eqn, value)}
+        try:
+            return to_json(value)
+        except UnsavableError as error:
+            raise unsavable(eqn, f"its {name}, {error}") from None
 
-def _attribute(eqn: Eqn, name: str) -> Any:
-    value = eqn.attrs[name]
-    if isinstance(value, Exception):  # of a rule that cannot be traced
-        raise value
-    try:
-        return to_json(value)
-    except UnsavableError as error:
-        raise _unsavable(eqn, f"its {name}, {error}") from None
+    def _function(self, eqn: Eqn, called: DeclaredOp | KernelCall) -> int:
+        number = None if self._functions is None else self._functions(called)
+        if number is None:
+            raise unsavable(eqn, "is a function with a text of its own, made by the user")
+        return number
 
 
-def _unsavable(eqn: Eqn, why: str) -> UnsavableError:
+def unsavable(eqn: Eqn, why: str) -> UnsavableError:
+    """The error of an equation, with its line."""
     where = "" if eqn.source is None else f" at {eqn.source}, in {eqn.source.function}"
     return UnsavableError(f"the operation {eqn.op.name}{where} cannot be saved: {why}")

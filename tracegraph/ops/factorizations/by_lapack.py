@@ -3,7 +3,7 @@
 Each function takes one matrix. A call takes 1 µs and more, so where many small matrices are
 factored, NumPy calls for all of them at once are faster: `are_together` says where.
 
-SciPy is imported by the first call, which takes 0.1 s.
+SciPy's routines are imported by the first call, without the rest of it, which takes 0.1 s.
 """
 
 from __future__ import annotations
@@ -15,6 +15,10 @@ from typing import Any
 import numpy as np
 
 from tracegraph.ops.factorizations.matrices import NDArray
+from tracegraph.single_imports import imported_alone
+
+_LETTERS = {np.dtype(name): letter for name, letter in zip("fdFD", "sdcz", strict=True)}
+"""What the names of routines begin with."""
 
 _SMALL = 8
 """The extent of matrices from which each has a call of its own, however many there are."""
@@ -31,10 +35,9 @@ def are_together(extent: int, count: int) -> bool:
 
 @cache
 def _routine(library: str, name: str, dtype: np.dtype[Any]) -> Callable[..., Any]:
-    from scipy.linalg import get_blas_funcs, get_lapack_funcs
-
-    find = get_blas_funcs if library == "blas" else get_lapack_funcs
-    found: Callable[..., Any] = find(name, dtype=dtype)
+    # what `scipy.linalg.get_lapack_funcs` and `get_blas_funcs` find
+    module = imported_alone(f"scipy.linalg._f{library}", ("scipy.linalg",))
+    found: Callable[..., Any] = getattr(module, _LETTERS.get(dtype, "d") + name)
     return found
 
 

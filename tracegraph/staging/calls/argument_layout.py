@@ -5,10 +5,11 @@ The text depends on the containers and not on the keys of dicts, so few texts ar
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, NamedTuple
 
 from tracegraph import tree
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.staging.calls.signature import LEAF_CLASSES
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from tracegraph.arrays.array import PLACED_SCOPE, Array
 from tracegraph.errors import ClosedError, OutOfMemoryError
-from tracegraph.generated_functions import define
+from tracegraph.generated.functions import define
 from tracegraph.ir.argument_ranges import INT64
 from tracegraph.staging.calls.argument_layout import Container, Keys, Unpacking, layout_of
 from tracegraph.staging.calls.clock import clock

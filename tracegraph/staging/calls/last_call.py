@@ -7,9 +7,9 @@ to their last calls together.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.inspection.argument_paths import grouped, large_roots
 from tracegraph.inspection.tabulated import Tabulated
 

@@ -7,13 +7,13 @@ text depends only on the number of results and the form of the tree, so few are 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, Literal, NamedTuple
 
 from tracegraph import tree
 from tracegraph.arrays.array import PLACED_SCOPE, Array, Placement, placement
-from tracegraph.generated_functions import define, each
+from tracegraph.generated.dataclass import dataclass
+from tracegraph.generated.functions import define, each
 from tracegraph.ir.types import ArrayType
 
 Assemble = Callable[[Sequence[Any]], Any]

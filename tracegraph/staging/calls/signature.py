@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import operator
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
@@ -15,6 +14,7 @@ from tracegraph import errors, tree
 from tracegraph.arrays import leaf_types
 from tracegraph.arrays.array import Array
 from tracegraph.arrays.leaf_types import LeafKey
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.inspection.argument_paths import MOST_LEAVES
 from tracegraph.ir.types import ArrayType, canonical_type
 from tracegraph.staging.retraces import Aspect, Change

@@ -7,8 +7,9 @@ are piecewise constant, conditions or indices. Other dependence is through every
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.control_forms import branch_parts, is_loop, loop_parts
 from tracegraph.ir.derivative import Constant, Linear
 from tracegraph.ir.op import Call

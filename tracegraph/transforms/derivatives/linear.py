@@ -7,12 +7,13 @@ arguments, and none is piecewise constant in them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import compress
 from typing import Any, ClassVar
 
 from tracegraph import errors, tree
 from tracegraph.errors.tracebacks import entry_point
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.control_forms import is_loop
 from tracegraph.ir.derivative import Constant, Partials
 from tracegraph.ir.op import Call, Effect, Elementwise

@@ -12,11 +12,11 @@ Which carries have tangents is a fixed point (`activity`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.control_forms import LoopParts, loop_counts, loop_parts
 from tracegraph.ir.effects import TOKEN
 from tracegraph.ir.op import get

@@ -11,11 +11,12 @@ has the axes over which values of the region differ.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 from typing import Any
 
 from tracegraph import errors
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.derivative import Linear, Partials, Product, Rewrite, Structural
 from tracegraph.ir.program import Atom, Eqn, Literal, Region, Value
 from tracegraph.ir.varying import EQUAL, Axes, VaryingAxes, of_atom, union

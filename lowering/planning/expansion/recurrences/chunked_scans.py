@@ -12,7 +12,6 @@ be at most 1, a branch tests that they are, and makes the steps in order otherwi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from operator import and_
 from typing import Any
@@ -24,6 +23,7 @@ from lowering.planning.expansion.sources import at_line
 from tracegraph import numpy as tnp
 from tracegraph import tree
 from tracegraph.control import cond, scan
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.control_forms import LoopParts, loop_parts, split
 from tracegraph.ir.op import Op
 from tracegraph.ir.program import Eqn, Literal, Program, Region, Value, walk

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import count
+from threading import Barrier, Lock
 from typing import Any
 
 import numpy as np
@@ -12,8 +16,11 @@ import tracegraph
 from lowering.backends.mesh import MeshBackend
 from lowering.cuda.libraries import nccl
 from lowering.cuda.streams import launched_together
+from lowering.plan.nodes import launched
+from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.testing.recording_backend import RecordingBackend
 from tracegraph import Mesh, PartitionSpec, errors, shard
+from tracegraph.concurrency.each_in_a_thread import each_in_a_thread
 from tracegraph.distributed import membership
 
 P = PartitionSpec
@@ -45,6 +52,9 @@ class OtherProcess:
 
     def compare(self) -> None:
         self.told.append("compare")
+
+    def behind(self, number: int) -> Sequence[int]:
+        return [1]
 
     def stop(self, launches: Sequence[int], name: str) -> None:
         self.told.append((name, tuple(launches)))
@@ -95,7 +105,29 @@ def halve(x: Any) -> Any:
         x, _ = state
         return 0.5 * x, tracegraph.psum(np.sum(x), "of_two")
 
-    return tracegraph.while_loop(lambda state: state[1] > 0, step, (x, 1.0))
+    first: Any = x, 1.0
+    return tracegraph.while_loop(lambda s: s[1] > 0, step, first, schedule="conditional")
+
+
+def test_loops_in_one_kernel_open_the_memory_of_other_processes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fun(x: Any) -> Any:
+        return tracegraph.fori_loop(0, 90, lambda _, y: x + tracegraph.pmean(y, "of_two"), x)
+
+    for hosts, kernels in ((("here", "here"), 1), (("here", "there"), 0)):
+        other, backend = OtherProcess(hosts), RecordingBackend()
+        me = membership._Membership(count=2, channel=other)  # type: ignore[arg-type]
+        monkeypatch.setattr(membership, "_membership", me)
+        monkeypatch.setattr(nccl, "_library", FakeNccl)
+        mesh = Mesh(2, "of_two", device="cuda")
+        mapped = shard(fun, mesh=mesh, in_specs=P("of_two"), out_specs=P("of_two"))
+        plan = tracegraph.jit(mapped).lower(X).plan
+        assert [type(n) for n in launched(plan.graph)].count(PersistentKernelNode) == kernels
+        executable = MeshBackend(mesh, [backend]).compile(plan)
+        calls = backend.device.driver.calls
+        assert [call.operation for call in calls].count("open_shared") == kernels
+        executable([X])
 
 
 def test_a_process_has_one_device_and_joins_by_the_name_that_the_first_one_makes(
@@ -155,6 +187,112 @@ def test_who_waits_for_long_compares_what_was_launched(
     with pytest.raises(errors.MeshMismatchError):
         x.synchronize()
     assert "comm_abort" in {call[0] for call in library.calls}
+
+
+def test_a_process_that_does_not_launch_in_time_is_lost(
+    compiled: Compiled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launched_together, "WATCH_SECONDS", 0.0)
+    monkeypatch.setattr(launched_together, "ANSWER_SECONDS", 0.0)
+    monkeypatch.setattr(launched_together, "COMPARE_SECONDS", 0.0)
+    monkeypatch.setenv("TRACEGRAPH_PEER_TIMEOUT", "0.01")
+    other, _, backend, executable = compiled("here", "here")
+    backend.device.driver.busy = True
+    x, _ = executable([X])
+    with pytest.raises(errors.PeerLostError, match="process 1 has not launched what this one has"):
+        x.synchronize()
+    assert "compare" in other.told
+
+
+class Joining:
+    """Communicators of several devices of each of two processes; all of a group join at once."""
+
+    def __init__(self) -> None:
+        self.barriers: defaultdict[bytes, Barrier] = defaultdict(lambda: Barrier(self.sizes.pop()))
+        self.sizes: list[int] = []
+        self.names = count()
+        self.lock = Lock()
+
+    def get_unique_id(self) -> bytes:
+        return b"name %d" % next(self.names)
+
+    def comm_init_rank_scalable(
+        self, size: int, rank: int, _: int, name: bytearray, __: int
+    ) -> Any:
+        with self.lock:
+            self.sizes.append(size)
+            barrier = self.barriers[bytes(name)]
+            assert barrier.parties == size
+        barrier.wait(20)
+        return bytes(name), rank
+
+
+def test_processes_of_several_devices_join_each_in_a_thread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    library, meeting, told = Joining(), Barrier(2), dict[int, bytes]()
+    monkeypatch.setattr(nccl, "_library", lambda: library)
+
+    class Process(OtherProcess):
+        def __init__(self, index: int) -> None:
+            super().__init__(("here", "here"))
+            self.index = index
+
+        def exchange(self, data: bytes, meeting_: str, text: str) -> Sequence[bytes]:
+            told[self.index] = data
+            meeting.wait(20)
+            found = [told[0], told[1]]
+            meeting.wait(20)
+            return found
+
+    communicators = []
+    for index in range(2):
+        me = membership._Membership(index=index, count=2, channel=Process(index))  # type: ignore[arg-type]
+        monkeypatch.setattr(membership, "_membership", me)
+        mesh = Mesh((2, 2), ("x", "y"), device="cuda")
+        assert list(mesh.local_devices) == [2 * index, 2 * index + 1]
+        communicators.append(nccl.Communicators(mesh))
+
+    def join(device: int) -> list[Any]:
+        own = communicators[device // 2]
+        return [own.of(device, axes) for axes in (("x",), ("y",), ("x", "y"), ("x",))]
+
+    found = each_in_a_thread([partial(join, device) for device in range(4)])
+    names = [[made[0] for made, _ in each] for each in found]
+    ranks = [[rank for _, rank in each] for each in found]
+    assert ranks == [[0, 0, 0, 0], [0, 1, 1, 0], [1, 0, 2, 1], [1, 1, 3, 1]]
+    along_x, along_y, all_of_them, again = zip(*names, strict=True)
+    assert along_x[0] == along_x[2] != along_x[1] == along_x[3]
+    assert along_y[0] == along_y[1] != along_y[2] == along_y[3]
+    assert len(set(all_of_them)) == 1
+    assert again == along_x
+
+
+@pytest.mark.parametrize(
+    ("seen", "each", "count_here", "ordinals"),
+    [
+        (None, 2, 2, [2, 3]),
+        ("4,5", 2, 2, [0, 1]),
+        ("0,1,2,3", 2, 2, [2, 3]),
+        ("6", 1, 2, [0]),
+        ("2,3", 1, 2, [1]),
+        ("2,3", 1, 4, [0]),
+    ],
+)
+def test_which_gpus_are_those_of_the_second_process(
+    seen: str | None,
+    each: int,
+    count_here: int,
+    ordinals: list[int],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    other = OtherProcess(["here"] * count_here)
+    me = membership._Membership(index=1, count=count_here, local_index=1, channel=other)  # type: ignore[arg-type]
+    monkeypatch.setattr(membership, "_membership", me)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if seen is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", seen)
+    assert [membership.local_device(number, each) for number in range(each)] == ordinals
 
 
 def test_what_another_process_stops_is_stopped_here(

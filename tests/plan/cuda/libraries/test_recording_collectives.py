@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -43,10 +44,11 @@ class FakeNccl:
 
 
 @pytest.fixture(autouse=True)
-def library(monkeypatch: pytest.MonkeyPatch) -> FakeNccl:
+def library(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeNccl]:
     fake = FakeNccl()
     monkeypatch.setattr(nccl, "_library", lambda: fake)
-    return fake
+    with override(collectives="library"):
+        yield fake
 
 
 def compiled(fun: Any, mesh: Mesh, in_specs: Any, out_specs: Any, *args: Any) -> Any:
@@ -210,7 +212,7 @@ def test_a_counted_loop_makes_several_steps_without_moving_its_carry() -> None:
 
         return tracegraph.fori_loop(0, 40, step, x)
 
-    with override(loops="unrolled"):
+    with override(loops="unrolled", collectives="library"):
         _, executable = compiled(fun, PAIR, P("x"), P("x"), X)
     (loop,) = [node for node in executable.plan.graph.nodes if isinstance(node, WhileNode)]
     exchanges = [node for node in loop.body.nodes if isinstance(node, LibraryNode)]

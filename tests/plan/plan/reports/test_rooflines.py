@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 import tracegraph
-from lowering.plan.nests.work import Work
+from lowering.plan.nests.work import Work, least_seconds
 from lowering.plan.reports.rooflines import (
     border_bytes,
-    least_seconds,
     least_time,
     rooflines,
     total_work,

@@ -8,12 +8,12 @@ split where the ring wraps around.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from lowering.plan.nests.rounding import round_up
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.types import ArrayType
 
 HEAD_BYTES = 16

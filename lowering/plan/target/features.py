@@ -18,8 +18,9 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Literal, get_args
+
+from tracegraph.generated.dataclass import dataclass
 
 VARIABLE = "TRACEGRAPH_FEATURES"
 

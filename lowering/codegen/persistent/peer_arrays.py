@@ -1,0 +1,167 @@
+"""Exchanges of arrays that are stored into the memory of other devices.
+
+The blocks of a kernel share the elements alike on all devices. So a block waits for the blocks of
+the same number, each of which has posted the turn behind what it has stored; blocks of one device
+do not wait for one another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from lowering.codegen.expressions import combine, round_to, widen
+from lowering.codegen.persistent.peer_rooms import (
+    PeerRoom,
+    SentStop,
+    chosen,
+    part_of,
+    stride_of,
+)
+from lowering.codegen.preamble import c_type
+from lowering.codegen.source_writer import SourceWriter
+from lowering.plan.calls.collectives import (
+    AllReduce,
+    AllToAll,
+    CollectiveCall,
+    CollectiveKind,
+    Permute,
+    ReduceScatter,
+)
+from lowering.plan.calls.library_call import StridedArray
+from lowering.plan.nests.rounding import ceil_div, round_up
+from lowering.plan.target.hardware import VECTOR_BYTES
+from lowering.plan.target.scope import Scope
+from tracegraph.generated.dataclass import dataclass
+from tracegraph.ir.combiners import ADD, MAXIMUM, MINIMUM
+
+FOLDS = {"sum": ADD, "max": MAXIMUM, "min": MINIMUM}
+"""What reductions over devices combine by."""
+
+
+def write_arrays(
+    writer: SourceWriter, scope: Scope, room: PeerRoom, call: CollectiveCall, stop: SentStop
+) -> None:
+    """Write an exchange: each block stores its part, posts the turn, waits for the others' and
+    computes its part of the results.
+    """
+    members = list(zip(call.kinds, call.sources, call.targets, room.arrays, strict=True))
+    writing = _Arrays(writer, scope, room, call.count, stop)
+    with writing.parts():
+        for kind, source, _, at in members:
+            writing.store(kind, source, at)
+        writing.post()
+    with writing.parts():
+        writing.wait()
+        for kind, source, target, at in members:
+            writing.take(kind, source, target, at)
+
+
+@dataclass(frozen=True, slots=True)
+class _Arrays:
+    """Writes the steps of one exchange."""
+
+    writer: SourceWriter
+    scope: Scope
+    room: PeerRoom
+    count: int
+    stop: SentStop
+
+    @contextmanager
+    def parts(self) -> Iterator[None]:
+        """Write a loop over the parts of a block: one, unless the device runs fewer blocks."""
+        head = ""
+        if self.scope.blocks > 1:
+            number, step = "int part = int(blockIdx.x)", "part += int(gridDim.x)"
+            head = f"for ({number}; part < {self.scope.blocks}; {step})"
+        with self.writer.block(head):
+            yield
+
+    def store(self, kind: CollectiveKind, source: StridedArray, at: int) -> None:
+        """Store what each device needs into its room."""
+        room, own = self.room, self.room.own
+        size, type_ = part_of(kind, source, self.count), c_type(source.buffer.type.dtype)
+        stride = stride_of(kind, source, self.count)
+        array = self._pointer(source)
+        if source.buffer is self.stop.buffer:
+            there = f"{room.room(type_, 'to', at)} + {room.place(own, stride)}"
+            first = "thread == 0" + (" && part == 0" if self.scope.blocks > 1 else "")
+            store = f"*({there}) = {type_}(stops);"
+            self.stop.send(self.writer, first, self.count, store)
+            return
+        if isinstance(kind, Permute):
+            to = chosen(own, dict(kind.perm))
+            there = f"{room.room(type_, to, at)} + {room.place(None, stride)}"
+            self.writer.line(f"tg_copy_part<{type_}>({there}, {array}, {self._share(size)});")
+            return
+        there = f"{room.room(type_, 'to', at)} + {room.place(own, stride)}"
+        if isinstance(kind, AllToAll | ReduceScatter):
+            array = f"{array} + to * {size}"
+        self.writer.line("#pragma unroll 1")
+        self.writer.line(
+            f"for (int to = 0; to < {self.count}; ++to) "
+            f"tg_copy_part<{type_}>({there}, {array}, {self._share(size)});"
+        )
+
+    def post(self) -> None:
+        """Post the turn to the same part of each device."""
+        self._meet()
+        room, blocks = self.room, self.scope.blocks
+        place = f"{room.own} * {blocks} + part" if blocks > 1 else room.own
+        there = f"{room.room('tg_u32', 'i', room.posted)} + {place}"
+        self.writer.line(f"{self._each()} tg_post_turn({there}, {room.counter});")
+
+    def wait(self) -> None:
+        """Wait for the same part of each device."""
+        room, blocks = self.room, self.scope.blocks
+        place = f"i * {blocks} + part" if blocks > 1 else "i"
+        here = f"reinterpret_cast<const tg_u32*>(workspace + {room.posted}) + {place}"
+        given = f"{here}, {room.counter}, {self.stop.word(self.writer)}"
+        self.writer.line(f"{self._each()} tg_await_turn({given});")
+        self._meet()
+
+    def take(
+        self, kind: CollectiveKind, source: StridedArray, target: StridedArray, at: int
+    ) -> None:
+        """Compute a part of the result from what the device was sent."""
+        dtype = source.buffer.type.dtype
+        size, type_ = part_of(kind, source, self.count), c_type(dtype)
+        stride = stride_of(kind, source, self.count)
+        device = None if isinstance(kind, Permute) else "0"
+        rooms = f"reinterpret_cast<const {type_}*>(workspace + {at})"
+        rooms = f"{rooms} + {self.room.place(device, stride)}"
+        result, share = self._pointer(target), self._share(size)
+        if isinstance(kind, AllReduce | ReduceScatter):
+            combiner = FOLDS[kind.fold if isinstance(kind, AllReduce) else "sum"]
+            folded = combine(combiner, dtype, widen(dtype, "one"), widen(dtype, "other"))
+            fold = (
+                f"[]({type_} one, {type_} other) -> {type_} {{ return {round_to(dtype, folded)}; }}"
+            )
+            given = f"{result}, {rooms}, {stride}, {share}, {fold}"
+            self.writer.line(f"tg_fold_part<{self.count}, {type_}>({given});")
+        elif isinstance(kind, Permute):
+            self.writer.line(f"tg_copy_part<{type_}>({result}, {rooms}, {share});")
+        else:
+            self.writer.line("#pragma unroll 1")
+            self.writer.line(
+                f"for (int from = 0; from < {self.count}; ++from) tg_copy_part<{type_}>("
+                f"{result} + from * {size}, {rooms} + from * {stride}, {share});"
+            )
+
+    def _share(self, size: int) -> str:
+        """The elements of a part, and the threads that share them, as arguments."""
+        share = round_up(ceil_div(size, self.scope.blocks), VECTOR_BYTES)
+        part = "part" if self.scope.blocks > 1 else "0"
+        return f"{size}, {share}, {part}, thread, {self.scope.threads}"
+
+    def _each(self) -> str:
+        """The head of a loop in which a thread does something for each device."""
+        return f"for (int i = thread; i < {self.count}; i += {self.scope.threads})"
+
+    def _meet(self) -> None:
+        if self.scope.threads > 1:
+            self.writer.line("__syncthreads();")
+
+    def _pointer(self, array: StridedArray) -> str:
+        name = self.writer.pointers[array.buffer]
+        return f"({name} + {array.offset})" if array.offset else name

@@ -1,0 +1,58 @@
+"""Nodes that keep the memory busy run one after the other, others side by side."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lowering.plan.nodes import Graph
+from tests.helpers.compiled import plan_of
+from tracegraph import ArrayType
+from tracegraph.control.loops import fori_loop
+
+LARGE, SMALL = (ArrayType(np.float32, (n, 64)) for n in (1 << 18, 1 << 12))
+
+
+def independent(graph: Graph) -> set[tuple[int, int]]:
+    """The pairs of nodes that may run at the same time."""
+    behind: list[set[int]] = []
+    for at in range(len(graph.nodes)):
+        before = [i for i, j in graph.edges if j == at]
+        behind.append(set(before).union(*[behind[i] for i in before]))
+    return {(i, j) for i, j in combinations(range(len(graph.nodes)), 2) if i not in behind[j]}
+
+
+def sums(x: Any) -> Any:
+    """Sums of rows and of columns, which are two kernels."""
+    return np.sum(x, axis=0), np.cumsum(x, axis=0)
+
+
+@pytest.mark.parametrize(("array", "together"), [(LARGE, False), (SMALL, True)])
+def test_two_kernels_read_the_memory_in_turns(array: ArrayType, together: bool) -> None:
+    graph = plan_of(sums, array, device="cuda").graph
+    assert len(graph.nodes) > 1
+    assert bool(independent(graph)) == together
+
+
+def test_nodes_of_a_body_have_turns() -> None:
+    def loop(x: Any) -> Any:
+        def step(_: Any, x: Any) -> Any:
+            columns, running = sums(x)
+            return 0.5 * running + columns
+
+        return fori_loop(0, 9, step, x)
+
+    plan = plan_of(loop, LARGE, device="cuda", choices={"loops": "conditional"})
+    (body,) = [body for node in plan.graph.nodes for body in node.bodies]
+    assert not independent(body)
+
+
+def test_a_node_that_computes_for_longer_runs_beside_others() -> None:
+    def both(a: Any, x: Any) -> Any:
+        return a @ a, np.sum(x, axis=0)
+
+    square = ArrayType(np.float32, (4096, 4096))
+    assert independent(plan_of(both, square, LARGE, device="cuda").graph)
