@@ -283,10 +283,11 @@ class Array(LocalWrites, TypedOperators, metaclass=_ArrayClass):
         if chosen == self.device:
             return self
         if chosen == "host":
-            return Array(self.__array__())
+            host = Array(self.__array__())
+            return host.local() if self.is_local else host
         in_host_memory = isinstance(data, np.ndarray) and not self.weak
         moved: Array = copy(data if in_host_memory else self, chosen, donate=in_host_memory)
-        return moved
+        return moved.local() if self.is_local else moved
 
     @property
     def addressable_shards(self) -> tuple[ArrayShard, ...]:
@@ -482,14 +483,17 @@ class Array(LocalWrites, TypedOperators, metaclass=_ArrayClass):
         """
         data = self.data
         if isinstance(data, np.ndarray):
-            return self.copy("K")
+            return self.copy()
         return Array.placed(data, self._type, self.placement).local()  # type: ignore[arg-type]
 
     def kept(self) -> Array:
         """An Array of the same elements that no write changes; itself if nothing can."""
         data = self.data
         if isinstance(data, np.ndarray):
-            return self.own() if data.flags.writeable or data.base is not None else self
+            may_change = data.flags.writeable
+            if isinstance(data.base, np.ndarray):
+                may_change = may_change or data.base.flags.writeable
+            return self.own() if may_change else self
         return self.own() if self.remembers_views else self
 
     def _store(self, value: Any) -> None:
