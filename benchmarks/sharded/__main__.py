@@ -18,7 +18,9 @@ BUFFERS = (
     "--xla_gpu_enable_command_buffer=FUSION,CUBLAS,CUBLASLT,CUDNN,COLLECTIVES,CONDITIONAL,WHILE,"
     "CUSTOM_CALL,DYNAMIC_SLICE_FUSION --xla_gpu_graph_min_graph_size=1"
 )
-WAYS = ("one", "all", "jax", "jax-buffers")
+WAYS = ("one", "all", "jax", "jax-buffers", "torch", "torch-graphs")
+PEERS = {"JAX": "jax", "PyTorch": "torch"}
+"""Other libraries, and what the names of their ways begin with."""
 DIFFERENCE = 2e-2
 """Part of the largest element by which results may differ after all steps, in float32."""
 
@@ -87,23 +89,28 @@ def _agree(found: list[dict[str, Any]]) -> str:
     return "" if apart <= DIFFERENCE * scale + 1e-30 else f"results differ by {apart / scale:.1e}"
 
 
+def _faster(us: dict[str, float], begins: str) -> str:
+    """How many times as long the fastest way of a library takes as tracegraph on all devices."""
+    times = [time for way, time in us.items() if way.startswith(begins)]
+    return f"{min(times) / us['all']:.1f}" if times and "all" in us else "-"
+
+
 def main() -> int:
     """Run all ways, and print the table; 1 if results differ."""
     options = _parser().parse_args()
     ways = options.ways.split(",")
     figures = {way: _run(way, options) for way in ways}
     names = list(dict.fromkeys(name for rows in figures.values() for name in rows))
-    head = ("µs of a step", *ways, "one / all", "JAX / all", "")
+    head = ("µs of a step", *ways, "one / all", *[f"{name} / all" for name in PEERS], "")
     table, differ = [head], False
     for name in names:
         found = {way: figures[way].get(name) for way in ways}
         us = {way: row["us"] for way, row in found.items() if row is not None and "us" in row}
-        peers = [time for way, time in us.items() if way.startswith("jax")]
         gain = f"{us['one'] / us['all']:.2f}" if {"one", "all"} <= us.keys() else "-"
-        faster = f"{min(peers) / us['all']:.1f}" if peers and "all" in us else "-"
+        faster = [_faster(us, begins) for begins in PEERS.values()]
         note = _agree([row for row in found.values() if row is not None])
         differ |= bool(note)
-        table.append((name, *(_cell(found[way]) for way in ways), gain, faster, note))
+        table.append((name, *(_cell(found[way]) for way in ways), gain, *faster, note))
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     for row in table:
         cells = [row[0].ljust(widths[0])]

@@ -12,6 +12,8 @@ import os
 import statistics
 import sys
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -36,17 +38,24 @@ def _measured(vocabulary: Vocabulary, row: ShardedRow, steps: int) -> dict[str, 
         start = time.perf_counter()
         vocabulary.wait(fun(*placed))
         times.append(time.perf_counter() - start)
-    leaf = np.asarray(found[0] if isinstance(found, tuple) else found)
+    leaf = vocabulary.whole(found[0] if isinstance(found, tuple) else found, row.same)
     part = leaf.reshape(-1)[:: max(leaf.size // SHOWN, 1)][:SHOWN]
     step = 1e6 * statistics.median(times) / steps
     return {"us": step, "first": first, "part": [float(x) for x in part]}
 
 
-def main() -> None:
-    """Measure the rows that are named, or all."""
-    way, device, count, shorter, *names = sys.argv[1:]
+def _measure(
+    shown: bool,
+    make: Callable[[str, int], Vocabulary],
+    way: str,
+    device: str,
+    count: int,
+    *rest: str,
+) -> None:
+    """Measure rows, and print them if they are `shown`."""
+    shorter, *names = rest
     faulthandler.dump_traceback_later(600, exit=True)
-    vocabulary = VOCABULARIES[way](device, int(count))
+    vocabulary = make(device, count)
     for row in ROWS:
         if row.apart and vocabulary.count == 1:
             continue
@@ -56,8 +65,21 @@ def main() -> None:
             found = _measured(vocabulary, row, max(row.steps // int(shorter), 2))
         except Exception as error:  # each library has classes of its own; the other rows go on
             found = {"error": f"{type(error).__name__}: {error}"[:300]}
-        print(json.dumps({"way": way, "row": row.name, **found}), flush=True)
+        if shown:
+            print(json.dumps({"way": way, "row": row.name, **found}), flush=True)
     sys.stdout.flush()
+
+
+def main() -> None:
+    """Measure the rows that are named, or all."""
+    way, device, count, *rest = sys.argv[1:]
+    if way.startswith("torch"):
+        from .in_torch import in_ranks, torch_on_all
+
+        make = partial(torch_on_all, graphs=way == "torch-graphs")
+        in_ranks(device, int(count), _measure, make, way, device, int(count), *rest)
+        return
+    _measure(True, VOCABULARIES[way], way, device, int(count), *rest)
     os._exit(0)  # libraries that have waited for a lost device would wait for it again
 
 

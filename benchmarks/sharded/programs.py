@@ -124,7 +124,7 @@ def transforms(v: Vocabulary, steps: int) -> Blocks:
         modes = v.transposed(v.np.fft.fft(z, axis=1))
         return v.transposed(v.np.fft.ifft(0.999 * modes, axis=1)) * 1
 
-    return lambda x: v.np.abs(v.loop(steps, step, x + 0j)).astype(np.float32)
+    return lambda x: v.as_float32(v.np.abs(v.loop(steps, step, x + 0j)))
 
 
 def clusters(v: Vocabulary, steps: int) -> Blocks:
@@ -134,7 +134,7 @@ def clusters(v: Vocabulary, steps: int) -> Blocks:
         def step(centres: Any) -> Any:
             squares = v.np.sum(centres * centres, axis=1)
             nearest = v.np.argmin(squares - 2 * points @ centres.T, axis=1)
-            belongs = (nearest[:, None] == v.np.arange(centres.shape[0])).astype(np.float32)
+            belongs = v.as_float32(nearest[:, None] == v.np.arange(centres.shape[0]))
             sums, counts = v.psum(belongs.T @ points), v.psum(v.np.sum(belongs, axis=0))
             return sums / v.np.maximum(counts, 1)[:, None]
 

@@ -1,4 +1,7 @@
-"""Vocabularies: the words of programs in tracegraph and in JAX, on one device and on several."""
+"""Vocabularies: the words of programs in tracegraph and in JAX, on one device and on several.
+
+Those of PyTorch are in `in_torch`, whose programs run in a process for each device.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,14 @@ import numpy
 Step = Callable[[Any], Any]
 
 
+def _as_float32(x: Any) -> Any:
+    return x.astype(numpy.float32)
+
+
+def _whole(found: Any, same: bool) -> Any:
+    return numpy.asarray(found)
+
+
 @dataclass(frozen=True)
 class Vocabulary:
     """Arrays, loops and collectives over `count` devices.
@@ -19,6 +30,7 @@ class Vocabulary:
     `transposed` the transpose of an array whose rows are divided. `built` is a function of whole
     arrays, by one of blocks, the inputs that are divided, and whether the results are the same on
     all; `placed` puts an input where such a function needs it, and `wait` waits for a result.
+    `whole` gives all elements of a result, which may be the same on all.
     """
 
     name: str
@@ -32,6 +44,8 @@ class Vocabulary:
     built: Callable[[Callable[..., Any], Sequence[bool], bool], Callable[..., Any]]
     placed: Callable[[Any, bool], Any]
     wait: Callable[[Any], Any]
+    as_float32: Step = _as_float32
+    whole: Callable[[Any, bool], Any] = _whole
 
 
 def tracegraph_on_one(device: str, count: int) -> Vocabulary:
@@ -87,12 +101,16 @@ def tracegraph_on_all(device: str, count: int) -> Vocabulary:
 
 
 def jax_on_all(device: str, count: int) -> Vocabulary:
-    """JAX's shard_map; whether with command buffers is a setting of its process."""
+    """JAX's shard_map; whether with command buffers is a setting of its process.
+
+    Products are float32, as those of the others: its own choice on a GPU is TF32.
+    """
     import jax
     from jax import lax
     from jax.sharding import Mesh, NamedSharding
     from jax.sharding import PartitionSpec as P
 
+    jax.config.update("jax_default_matmul_precision", "highest")
     mesh = Mesh(numpy.array(jax.devices()[:count]), ("x",))
 
     def spec(divided: bool) -> P:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 from functools import cache
+from typing import TYPE_CHECKING
 
 from lowering.backends import Backend
 from lowering.backends.gpus import count_gpus
-from lowering.plan.plan import Plan
-from lowering.plan.reports.explain import explain as explanation
-from lowering.plan.reports.rooflines import rooflines
-from lowering.plan.target.rates import Rates
-from lowering.plan.target.target import Target
 from tracegraph.distributed.membership import own_device
-from tracegraph.inspection.tables import Report, ReportSection
 from tracegraph.sharding.mesh import is_mesh, mesh_of
 from tracegraph.staging.interfaces import DeviceStream
+
+if TYPE_CHECKING:
+    from lowering.plan.plan import Plan
+    from lowering.plan.target.rates import Rates
+    from lowering.plan.target.target import Target
+    from tracegraph.inspection.tables import Report
 
 ENTRY_POINTS = "tracegraph.backends"
 
@@ -49,7 +50,7 @@ def _make(device: str) -> Backend:
 
         return HostBackend()
     if name == "cuda":
-        from lowering.backends.cuda import CudaBackend
+        from lowering.backends.cuda_backend import CudaBackend
 
         return CudaBackend(int(number or 0))
     from importlib.metadata import entry_points  # importing it takes 13 ms
@@ -81,7 +82,7 @@ def source(plan: Plan, device: str) -> str:
         from lowering.backends.host import host_source
 
         return host_source(plan)
-    from lowering.backends.cuda import CudaBackend
+    from lowering.backends.cuda_backend import CudaBackend
 
     return CudaBackend().source(plan)
 
@@ -90,6 +91,10 @@ def explain(plan: Plan, device: str, details: bool = False) -> Report:
     """A table of every loop and branch, one of the work of nodes, and on the host the loops of
     native code. Without `details`, long tables are cut.
     """
+    from lowering.plan.reports.explain import explain as explanation
+    from lowering.plan.reports.rooflines import rooflines
+    from tracegraph.inspection.tables import Report, ReportSection
+
     sections = [*explanation(plan).sections, *rooflines(plan, rates_on(device)).sections]
     if _is_on_host(device):
         from lowering.backends.host import host_notes

@@ -18,7 +18,7 @@ May import `draft/`, `plan/` and the program (`tracegraph/ir`).
     library_operands    arrays as libraries take them
     sorting             nodes that sort
     factorizations      library calls, or algorithms in their place
-    workspaces          which library calls run side by side
+    libraries/          collectives, and which library calls run side by side
     turns               which nodes wait for memory, and run one after the other
     assemble            draft -> Plan
 """

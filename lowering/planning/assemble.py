@@ -34,8 +34,8 @@ from lowering.plan.target.target import Target
 from lowering.planning.libraries.agreed_stops import AgreedStops, with_agreed_stops
 from lowering.planning.libraries.collectives import with_groups
 from lowering.planning.libraries.exchange_kernels import with_exchange_kernels
+from lowering.planning.libraries.workspaces import with_workspaces
 from lowering.planning.turns import with_turns
-from lowering.planning.workspaces import with_workspaces
 from tracegraph.ir.record import replace
 from tracegraph.ir.scalar_values import Apply
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,12 +35,17 @@ CASES = {
 
 
 def results(vocabulary: Vocabulary, name: str) -> list[Any]:
+    found = run(vocabulary, name)
+    return [np.asarray(leaf) for leaf in tree.leaves(found)]
+
+
+def run(vocabulary: Vocabulary, name: str) -> Any:
     program, arguments, divided, same = CASES[name]
     fun = vocabulary.built(program(vocabulary, 3), divided, same)
     placed = [vocabulary.placed(x, d) for x, d in zip(arguments, divided, strict=True)]
     found = fun(*placed)
     vocabulary.wait(found)
-    return [np.asarray(leaf) for leaf in tree.leaves(found)]
+    return found
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -56,3 +63,17 @@ def test_sums_end_by_count_and_by_data() -> None:
     np.testing.assert_allclose(np.asarray(counted(x))[:4], 0.999**2 * mean, 1e-5)
     by_data = vocabulary.built(programs.sums_while(vocabulary, 2), (True,), False)
     np.testing.assert_allclose(np.asarray(by_data(x))[:4], 0.999**2 * 2 * mean, 1e-5)
+
+
+def test_the_words_of_pytorch_mean_the_same(tmp_path: Path) -> None:
+    dist = pytest.importorskip("torch.distributed")
+    in_torch = import_module("benchmarks.sharded.in_torch")
+    dist.init_process_group("gloo", f"file://{tmp_path}/group", rank=0, world_size=1)
+    try:
+        vocabulary = in_torch.torch_on_all("host", 1)
+        for name in ("training", "clusters", "transforms"):  # without a message to itself
+            (wanted, *_), found = results(tracegraph_on_one("host", 1), name), run(vocabulary, name)
+            first = vocabulary.whole(found[0] if isinstance(found, tuple) else found, True)
+            np.testing.assert_allclose(first, wanted, 1e-3, 1e-4)
+    finally:
+        dist.destroy_process_group()

@@ -1,1 +1,3 @@
-"""Rules that plan calls of libraries; others are in the folder above."""
+"""Rules that plan calls of libraries, and which of these run side by side; others are in the folder
+above.
+"""

@@ -13,7 +13,7 @@ import tracegraph
 from lowering.plan.nodes import LibraryNode, launched
 from lowering.plan.plan import Plan
 from lowering.plan.target.overrides import override
-from lowering.planning.workspaces import FILLING_RESULTS, MOST_WORKSPACES
+from lowering.planning.libraries.workspaces import FILLING_RESULTS, MOST_WORKSPACES
 from lowering.testing.recording_backend import RecordingBackend
 from tests.helpers.compiled import plan_of
 from tracegraph import ArrayType
