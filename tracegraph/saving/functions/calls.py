@@ -20,7 +20,6 @@ from tracegraph.tracing.trace import current_trace, trace_program
 from tracegraph.tracing.tracer import Tracer
 from tracegraph.transforms.batching.vmap import vmap
 
-
 BLOCK = 1 << 15
 """Elements that NumPy computes at once: what is between operations stays in the cache."""
 
