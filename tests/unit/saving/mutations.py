@@ -22,7 +22,7 @@ from random import Random
 from typing import Any
 
 import tracegraph
-from tests.programs.exported import FOLDER
+from tests.programs.exported import FOLDER, exported
 from tracegraph.errors import ExportFormatError
 from tracegraph.saving.container import MANIFEST, packed
 
@@ -141,7 +141,9 @@ def outcome(data: bytes) -> str:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            tracegraph.load(data)
+            loaded = tracegraph.load(data)
+            assert len(loaded.programs) > 0  # those of a file with targets are read now
+            assert loaded.targets is not None
     except ExportFormatError as error:
         found = type(error).__name__
     else:
@@ -149,6 +151,13 @@ def outcome(data: bytes) -> str:
     seconds = time.process_time() - start
     assert seconds < MOST_SECONDS, f"{seconds:.1f} s"
     return found
+
+
+def with_a_target() -> bytes:
+    """A file with machine code, which takes a second to make."""
+    found = exported("own")
+    found.add_target("sm_90")
+    return bytes(found)
 
 
 def originals() -> list[bytes]:
@@ -160,7 +169,7 @@ def _used() -> int:
 
 
 def main(count: int, seed: int = 0) -> int:
-    files, random, found = originals(), Random(seed), Counter[str]()
+    files, random, found = [*originals(), with_a_target()], Random(seed), Counter[str]()
     for data in files:
         outcome(data)
     for number in range(min(count, 2000)):  # caches of types and of type rules fill up
