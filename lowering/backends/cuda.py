@@ -1,12 +1,10 @@
-"""The backend "cuda": a Plan as one CUDA graph on an NVIDIA GPU."""
+"""What planning knows of NVIDIA GPUs: the target of the backend "cuda"."""
 
 from __future__ import annotations
 
 from math import inf
-from typing import TYPE_CHECKING, Any
 
-from lowering.plan.plan import Plan
-from lowering.plan.target.rates import H100, Rates, rates_of
+from lowering.plan.target.rates import H100
 from lowering.plan.target.target import (
     ContractionPolicy,
     Costs,
@@ -16,15 +14,7 @@ from lowering.plan.target.target import (
     RecurrencePolicy,
     Target,
 )
-from tracegraph.ir.types import ArrayType
 from tracegraph.passes import Motion
-from tracegraph.staging.device_features import DeviceFeatures
-
-if TYPE_CHECKING:
-    from lowering.cuda.calls.executable import CudaExecutable
-    from lowering.cuda.memory.owned_buffer import OwnedBuffer
-    from lowering.cuda.open_devices import OpenDevice
-    from lowering.cuda.streams.owned_stream import OwnedStream
 
 TARGET = Target(
     Costs(
@@ -184,106 +174,3 @@ TARGET = Target(
   on 256², 1024², 2048², 4096² 17, 35, 82, 317 and 32, 40, 71, 224.
 - A million random accesses of 4 to 32 bytes: 9.5 in arrays of 1 to 16 MB, 27 of 64 to 256 MB.
 """
-
-
-class CudaBackend:
-    """Compiles Plans for one GPU, which is opened when it is first needed."""
-
-    name = "cuda"
-    target = TARGET
-
-    def __init__(self, ordinal: int = 0) -> None:
-        self._ordinal = ordinal
-        self._opened: OpenDevice | None = None
-
-    def _device(self) -> OpenDevice:
-        from lowering.cuda.open_devices import open_device  # here, for planning needs none of it
-
-        self._opened = open_device(self._ordinal)
-        return self._opened
-
-    @property
-    def rates(self) -> Rates | None:
-        """The limits of the GPU, or of the model that planning has in mind before it is opened."""
-        return TARGET.rates if self._opened is None else rates_of(self._opened.driver.name)
-
-    def compile(self, plan: Plan) -> CudaExecutable:
-        """Compile the kernels, build the graph and instantiate it.
-
-        Raises:
-            RuntimeError: the GPU cannot be used, or the kernels do not compile.
-            OutOfMemoryError: the GPU has not enough memory for the Plan's scratch and constants.
-        """
-        from lowering.cuda.calls.executable import CudaExecutable
-
-        return CudaExecutable(plan, self._device())
-
-    def source(self, plan: Plan) -> str:
-        """CUDA C++ of all kernels of a Plan; no GPU is needed for it.
-
-        Kernels that were written by hand follow, each in a unit of its own.
-        """
-        from lowering.codegen import unit_source
-        from lowering.codegen.custom_kernels import custom_kernel_texts
-        from lowering.codegen.units import translation_unit
-        from lowering.cuda.compilation.compiled_plan import functions_of
-
-        unit = unit_source(plan)
-        own = translation_unit(functions_of(plan, unit).values(), unit.definitions)
-        return "\n".join((own, *custom_kernel_texts(plan)))
-
-    def memory_stats(self) -> dict[str, int]:
-        """Bytes on the GPU by what holds them, as `tracegraph.memory_stats` has it."""
-        return self._device().memory_stats()
-
-    def features(self) -> DeviceFeatures:
-        """As `tracegraph.features`.
-
-        Raises:
-            RuntimeError: the GPU cannot be used.
-        """
-        from lowering.cuda.compilation.device_report import device_features
-
-        return device_features(self._device())
-
-    def owned(self, address: int, type_: ArrayType, owner: Any, stream: int | None) -> OwnedBuffer:
-        """As `Backend.owned`.
-
-        Raises:
-            RuntimeError: the GPU cannot be used.
-            RawMemoryError: the GPU cannot access the memory.
-            ValueError: the stream belongs to another device.
-        """
-        from lowering.cuda.memory.owned_buffer import OwnedBuffer
-
-        return OwnedBuffer(address, type_, owner, self._device(), stream)
-
-    def create_stream(self, priority: int | None = None) -> OwnedStream:
-        """A new stream of the GPU.
-
-        Raises:
-            RuntimeError: the GPU cannot be used.
-            ValueError: the GPU has no such priority.
-        """
-        from lowering.cuda.streams.owned_stream import OwnedStream
-
-        return OwnedStream(self._device(), priority)
-
-    def synchronize(self) -> None:
-        """Wait for all work on the GPU; raises what reading a result of it does."""
-        if self._opened is not None:
-            self._opened.synchronize()
-
-    def trim(self) -> None:
-        """Wait for all work on the GPU, and give back what is kept for later."""
-        if self._opened is not None:
-            self._opened.trim()
-
-    def reset(self) -> None:
-        """Wait for all work on the GPU, close its executables, and free what is not in use.
-
-        Raises:
-            Exception: the first failure of a check in a program, after the rest is done.
-        """
-        if self._opened is not None:
-            self._opened.reset()

@@ -149,7 +149,7 @@ def host_source(plan: Plan) -> str:
         from lowering.native.report import source_text
 
         return source_text(plan)
-    from lowering.backends.cuda import CudaBackend
+    from lowering.backends.cuda_backend import CudaBackend
 
     return CudaBackend().source(plan)
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from lowering.backends import Backend
 from lowering.backends.gpus import count_gpus
-from lowering.plan.plan import Plan
-from lowering.plan.target.rates import Rates
-from lowering.plan.target.target import Target
 from tracegraph.distributed.membership import own_device
 from tracegraph.sharding.mesh import is_mesh, mesh_of
 from tracegraph.staging.interfaces import DeviceStream
 
 if TYPE_CHECKING:
+    from lowering.plan.plan import Plan
+    from lowering.plan.target.rates import Rates
+    from lowering.plan.target.target import Target
     from tracegraph.inspection.tables import Report
 
 ENTRY_POINTS = "tracegraph.backends"
@@ -50,7 +50,7 @@ def _make(device: str) -> Backend:
 
         return HostBackend()
     if name == "cuda":
-        from lowering.backends.cuda import CudaBackend
+        from lowering.backends.cuda_backend import CudaBackend
 
         return CudaBackend(int(number or 0))
     from importlib.metadata import entry_points  # importing it takes 13 ms
@@ -82,7 +82,7 @@ def source(plan: Plan, device: str) -> str:
         from lowering.backends.host import host_source
 
         return host_source(plan)
-    from lowering.backends.cuda import CudaBackend
+    from lowering.backends.cuda_backend import CudaBackend
 
     return CudaBackend().source(plan)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from lowering.codegen.effects.print_records import Record
 from lowering.plan.nests.buffer import Buffer
+from lowering.plan.records.print_records import Record
 from tracegraph.generated.dataclass import dataclass
 
 

@@ -17,7 +17,7 @@ from lowering.cuda.compilation.compile import (
     program_cache,
     usable_processors,
 )
-from lowering.cuda.compilation.feature_probes import supports
+from lowering.cuda.compilation.feature_probes import KERNELS, supports
 from lowering.cuda.interface import Driver
 from lowering.cuda.memory.arena import Arenas
 from lowering.cuda.memory.graph_memory import GraphMemoryPool
@@ -29,7 +29,7 @@ from lowering.cuda.streams.stream_state import StreamState
 from lowering.cuda.streams.stream_table import StreamTable
 from lowering.cuda.streams.timeline import Timeline
 from lowering.disk_cache.store import CodeStore
-from lowering.legalization.features import Feature
+from lowering.plan.target.features import Feature
 from tracegraph.cache.settings import keeps_programs
 from tracegraph.current_stream import current_stream
 from tracegraph.errors import DeviceLostError
@@ -68,12 +68,19 @@ class OpenDevice:
             self._kernels[name] = self.driver.kernel(module, name)
         return self._kernels[name]
 
-    def supports(self, feature: Feature) -> bool:
-        """Whether graphs have a feature; probed once."""
+    def supports(self, feature: Feature, code: Callable[[], Any] | None = None) -> bool:
+        """Whether graphs have a feature; probed once. `code` gives the compiled kernels of probes,
+        which are compiled here without it.
+        """
         if feature not in self._features:
             self.timeline.settle_loops()  # the probe waits in the driver
-            self._features[feature] = supports(feature, self.driver, self.compile)
+            self._features[feature] = supports(feature, self.driver, code or self._probes)
         return self._features[feature]
+
+    def _probes(self) -> Any:
+        from lowering.codegen.preamble import preamble  # here, for few programs are probed for
+
+        return self.compile(preamble(KERNELS) + KERNELS)
 
     def tried(self, name: str, probe: Callable[[Driver, Callable[[str], Any]], bool]) -> bool:
         """Whether a `probe`, which gets the driver and a compiler, succeeds; it runs once."""

@@ -3,7 +3,6 @@
 A Plan and the `Features` of a device come in; a Plan that needs no missing feature goes out. It may
 import `lowering.plan` and knows no driver: probes are the backend's.
 
-    features       the features, and how to declare one missing
     legalize       which rewrites a Plan needs
     pointer_table  reading addresses through a table in device memory
 """

@@ -18,7 +18,6 @@ no conditional nodes   the same nodes, driven by the host. The user asks for it:
 
 from __future__ import annotations
 
-from lowering.legalization.features import Feature, Features
 from lowering.legalization.pointer_table import bound_in_bodies, with_pointer_table
 from lowering.legalization.scratch_copies import bound_by_custom_kernels, with_scratch_copies
 from lowering.plan.conditional_nodes import ConditionalNode
@@ -26,6 +25,7 @@ from lowering.plan.fallback import Fallback
 from lowering.plan.launch_graph import moving_buffers, recaptured_calls
 from lowering.plan.nodes import Graph, Node, launched
 from lowering.plan.plan import Plan
+from lowering.plan.target.features import Feature, Features
 from tracegraph.ir.record import replace
 
 

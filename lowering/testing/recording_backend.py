@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from lowering.backends.cuda import CudaBackend
+from lowering.backends.cuda_backend import CudaBackend
 from lowering.cuda.open_devices import OpenDevice
-from lowering.legalization.features import Feature
+from lowering.plan.target.features import Feature
 from lowering.testing.recording_driver import RecordingDriver
 
 
@@ -21,7 +21,7 @@ class RecordingDevice(OpenDevice):
         self.compilers = 2
         self._lacks = frozenset(lacks)
 
-    def supports(self, feature: Feature) -> bool:
+    def supports(self, feature: Feature, code: Callable[[], Any] | None = None) -> bool:
         """Nothing runs, so nothing is tried."""
         return feature not in self._lacks
 

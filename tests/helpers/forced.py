@@ -8,10 +8,10 @@ from typing import Any
 
 from lowering.backends.cuda import TARGET as CUDA
 from lowering.host.executable import HostExecutable
-from lowering.legalization.features import Features
 from lowering.legalization.legalize import legalize
 from lowering.lower import lower
 from lowering.plan.plan import Plan
+from lowering.plan.target.features import Features
 from lowering.plan.target.overrides import Choices
 from tests.corpus import CASES, loops, nesting
 from tests.helpers.running import traced

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lowering.legalization.features import Features
+from lowering.plan.target.features import Features
 from lowering.plan.target.overrides import Choices
 from tests.corpus import CASES
 from tests.helpers.forced import BRANCHING, FORCED, on_host

@@ -90,7 +90,7 @@ TRACEGRAPH: Table = {
     },
     "saving": {
         *("custom", "transforms", "sharding", "staging", "passes", "tracing", "ir", "tree"),
-        *("errors", "version"),
+        *("errors", "version", "user_source"),
     },
     "__main__": {"saving", "errors"},
     "streams": {"staging", "devices", "current_stream"},
@@ -106,7 +106,7 @@ TRACEGRAPH: Table = {
         *("interop", "arrays", "ir", "tree", "errors", "dtypes", "devices"),
         *("current_stream", "modes"),
     },
-    "jax": {"interop", "arrays", "ir", "tree", "errors", "devices"},
+    "jax": {"interop", "numpy", "arrays", "ir", "tree", "errors", "devices"},
     "tracegraph": {
         *("arrays", "callbacks", "capabilities", "control", "custom", "debug", "errors", "event"),
         *("ir", "limits", "linalg", "memory", "raw_memory", "nn", "numpy", "random", "inspection"),
@@ -133,7 +133,7 @@ ABOVE_LOWERING = {"testing"}
 CODE = frozenset({"host.arena", "host.code", "host.result_pool", "host.section_times"})
 """What the interpreter and native code have in common: memory, and the interface of code."""
 
-PLAN = frozenset({"plan", "plan.nests", "plan.calls", "plan.target"})
+PLAN = frozenset({"plan", "plan.nests", "plan.calls", "plan.records", "plan.target"})
 """The Plan: nests and calls know no node, and what planning is given knows neither."""
 
 LOWERING: Table = {
@@ -142,6 +142,7 @@ LOWERING: Table = {
     "plan.target": frozenset(),
     "plan.nests": {"plan.target"},
     "plan.calls": {"plan.nests"},
+    "plan.records": {"plan.nests"},
     "plan": {"plan.nests", "plan.calls", "plan.target", "errors"},
     "plan.reports": PLAN,
     "draft": PLAN,
@@ -173,7 +174,7 @@ LOWERING: Table = {
         *("backends", "fusion", "scheduling", "allocation", "planning", "planning.expansion"),
         *("draft", *PLAN),
     },
-    "lowering": {"lower", "disk_cache", "backends", "plan", "plan.reports"},
+    "lowering": {"lower", "disk_cache", "backends", "cuda", "plan", "plan.reports"},
     "testing": {"backends", "cuda", "legalization", "errors", *PLAN},
 }
 

@@ -8,7 +8,8 @@ from tracegraph.user_source import Source
 
 __all__ = [
     "DamagedFileError", "ExportFormatError", "ExportVersionError", "MalformedProgramError",
-    "ResultTypeError", "UnknownTreeWarning", "UnsavableError", "UntrustedCodeError",
+    "MalformedTargetError", "ResultTypeError", "UnknownTreeWarning", "UnsavableError",
+    "UntrustedCodeError",
     "VerificationError",
 ]  # fmt: skip
 
@@ -70,6 +71,13 @@ class MalformedProgramError(ExportFormatError):
 
     def __init__(self, problem: str) -> None:
         super().__init__(f"a program of the file is not well formed: {problem}")
+
+
+class MalformedTargetError(ExportFormatError):
+    """A file holds a target, a program compiled for some devices, that is not well formed."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(f"a target of the file is not well formed: {problem}")
 
 
 class UnknownTreeWarning(UserWarning):

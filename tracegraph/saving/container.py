@@ -1,8 +1,8 @@
 """Containers: a zip of named entries, each with its digest.
 
-Documents and small entries that shrink are deflated, all others are stored and aligned. What is
-read may be anything: entries are as large as they declare, and the file bounds what they may
-declare together.
+Documents, machine code and small entries that shrink are deflated, all others are stored and
+aligned. What is read may be anything: entries are as large as they declare, and the file bounds
+what they may declare together.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ VERSION = (1, 0)
 """Major and minor version of the schema: files of a newer minor version are read."""
 
 MANIFEST = "manifest.json"
+
+FUNCTIONS = "functions.json"
+"""The entry of the functions and kernels of the user's, if there are any."""
 
 ALIGNMENT = 64
 """Bytes to which stored entries are aligned, so that constants can be mapped to memory."""
@@ -78,7 +81,7 @@ def _deflated(entries: Mapping[str, bytes]) -> set[str]:
     """The entries that are deflated: what a reader takes, whatever the others are."""
     found, beyond = set(), 0
     for name, data in entries.items():
-        if len(data) > SMALL and not name.endswith(".json"):
+        if len(data) > SMALL and not name.endswith((".json", ".cubin")):
             continue
         size = len(zlib.compress(data, _LEVEL))
         if size > len(data) // 2:

@@ -4,30 +4,37 @@ from __future__ import annotations
 
 import copyreg
 import os
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tracegraph.errors import DamagedFileError, MalformedProgramError, UntrustedCodeError
+from tracegraph.errors import (
+    DamagedFileError,
+    MalformedProgramError,
+    MalformedTargetError,
+    UntrustedCodeError,
+)
 from tracegraph.errors.tracebacks import entry_point
-from tracegraph.ir.stored.reading import constant_types
-from tracegraph.saving.container import SavedContainer
-from tracegraph.saving.entries import SavedProgram
+from tracegraph.ir.program import Program
+from tracegraph.saving.container import FUNCTIONS, SavedContainer
+from tracegraph.saving.entries import SavedProgram, SavedTargets
 from tracegraph.saving.exported import Exported
-from tracegraph.saving.functions.records import Made
-from tracegraph.saving.packing import FUNCTIONS, write_whole
 from tracegraph.staging.calls.signature import Signature
+from tracegraph.staging.program_function import StoredTarget
+
+if TYPE_CHECKING:
+    from tracegraph.saving.functions.records import Made
 
 
 @entry_point
 def save(exported: Exported, path: str | os.PathLike[str]) -> None:
     """Write an exported function to a file, in place of what was there.
 
-    The file is a zip of JSON and of constants as raw little-endian arrays. It holds no code, and
-    no names of folders. The same programs make the same bytes.
+    The file is a zip of JSON and of constants as raw little-endian arrays, and of machine code if
+    it has targets. It holds no names of folders. The same programs make the same bytes.
 
     Args:
         exported: what `tracegraph.export` gives.
@@ -50,6 +57,8 @@ def save(exported: Exported, path: str | os.PathLike[str]) -> None:
             f"save takes what tracegraph.export gives, not a {type(exported).__qualname__}; write "
             "tracegraph.save(tracegraph.export(function, *arguments), path)"
         )
+    from tracegraph.saving.packing import write_whole
+
     write_whole(bytes(exported), path)
 
 
@@ -61,7 +70,10 @@ def load(
 
     Nothing of a file is run, and nothing imported: its programs are read as data and checked, each
     operation by its own type rule. Registered dataclasses and namedtuples are found by name. But a
-    file may hold code for GPUs, such as kernels of the user's, which runs when the function does.
+    file may hold code for GPUs, kernels of the user's or the targets of `Exported.add_target`,
+    which runs when the function does, on memory that this process can reach.
+
+    A program that has targets is read once something else than these is needed.
 
     Args:
         source: a path, or the bytes of a file.
@@ -73,6 +85,8 @@ def load(
         UntrustedCodeError: it holds code, and is not trusted.
         DamagedFileError: it is no such file, or was truncated or changed.
         MalformedProgramError: a program in it is not well formed.
+        MalformedTargetError: what it says of targets is not well formed; their graphs are checked
+            when one of them is to run.
         ExportVersionError: it needs a newer tracegraph. All are `ExportFormatError`.
         OSError: the file cannot be read.
 
@@ -90,22 +104,23 @@ def load(
     if not trusted:
         _refuse_code(container)
     signature = _signature_from_json(manifest.get("signature"))
-    functions = _functions(container)
+    functions = cache(partial(_functions, container))
     entries = [_entry(container, written, functions) for written in programs]
     return Exported(name, signature, entries, device)
 
 
 def _refuse_code(container: SavedContainer) -> None:
     """Raise UntrustedCodeError if a file holds code."""
-    if "code" in container.manifest or FUNCTIONS in container.names:
+    holds = any(name == FUNCTIONS or name.startswith("target/") for name in container.names)
+    if "code" in container.manifest or holds:
         listed = container.manifest.get("code")
         what = listed if isinstance(listed, list) else []
-        raise UntrustedCodeError([str(each) for each in what] or [FUNCTIONS])
+        raise UntrustedCodeError([str(each) for each in what] or ["machine code"])
 
 
 def _functions(container: SavedContainer) -> Sequence[Made]:
     """The functions and kernels of the user's."""
-    if "code" not in container.manifest:
+    if FUNCTIONS not in container.names:
         return ()
     from tracegraph.saving.functions.reading import functions_from_json
 
@@ -116,6 +131,8 @@ def _constants(
     container: SavedContainer, document: Any, names: Sequence[Any]
 ) -> list[np.ndarray[Any, Any]]:
     """The constants of a program, from the entries of these names."""
+    from tracegraph.ir.stored.reading import constant_types
+
     types = constant_types(document)
     if len(types) != len(names):
         raise MalformedProgramError(f"it has {len(types)} constants, and {len(names)} are named")
@@ -128,15 +145,41 @@ def _constants(
     return arrays
 
 
-def _entry(container: SavedContainer, written: Any, functions: Sequence[Made]) -> SavedProgram:
+def _entry(
+    container: SavedContainer, written: Any, functions: Callable[[], Sequence[Made]]
+) -> SavedProgram:
     match written:
         case {"program": str(name), "constants": list(names)}:
             pass
         case _:
             raise DamagedFileError("its manifest does not name a program")
-    document = container.json(name)
-    arrays = _constants(container, document, names)
-    return SavedProgram.from_json(written, document, arrays, functions)
+
+    def read() -> Program:
+        from tracegraph.ir.stored.reading import program_from_json  # it imports all operations
+
+        document = container.json(name)
+        return program_from_json(document, _constants(container, document, names), functions())
+
+    return SavedProgram.from_json(written, read, _targets(container, written.get("targets")))
+
+
+def _targets(container: SavedContainer, written: Any) -> SavedTargets | None:
+    """The targets of a program; None if it has none."""
+    if written is None:
+        return None
+    match written:
+        case {"files": dict(files)} if files:
+            by_arch = {arch: _target(container, each) for arch, each in files.items()}
+            return SavedTargets.from_json(written, by_arch)
+    raise MalformedTargetError("its manifest does not name the files")
+
+
+def _target(container: SavedContainer, written: Any) -> StoredTarget:
+    match written:
+        case {"recipe": str(recipe), "data": dict(data)}:
+            found = {name: container.entry(label) for name, label in data.items()}
+            return StoredTarget(container.json(recipe), found)
+    raise MalformedTargetError("its manifest does not name the files")
 
 
 def _signature_from_json(written: Any) -> Signature:

@@ -13,14 +13,11 @@ import numpy as np
 
 from tracegraph.ir.program import Program
 from tracegraph.ir.stored.writing import program_to_json, text_of
-from tracegraph.saving.container import packed
-from tracegraph.saving.entries import SavedProgram
+from tracegraph.saving.container import FUNCTIONS, packed
+from tracegraph.saving.entries import SavedProgram, SavedTargets
 from tracegraph.saving.functions.writing import FunctionsWriter
 from tracegraph.staging.calls.signature import Signature
 from tracegraph.version import __version__
-
-FUNCTIONS = "functions.json"
-"""The entry of the functions and kernels of the user's, if there are any."""
 
 
 def file_of(name: str, signature: Signature, saved: Sequence[SavedProgram]) -> bytes:
@@ -37,12 +34,16 @@ def file_of(name: str, signature: Signature, saved: Sequence[SavedProgram]) -> b
             constants.append(label)
         return constants
 
-    functions, programs = FunctionsWriter(stored), []
+    functions, programs, archs = FunctionsWriter(stored), [], set[str]()
     for number, entry in enumerate(saved):
         label = f"program/{number}.json"
         constants = stored(entry.program)
         entries[label] = text_of(program_to_json(entry.program, functions.number))
-        programs.append({"program": label, "constants": constants, **entry.to_json()})
+        written = {"program": label, "constants": constants, **entry.to_json()}
+        if entry.targets is not None:
+            written["targets"] = _targets(entry.targets, number, entries)
+            archs |= entry.targets.by_arch.keys()
+        programs.append(written)
     manifest = {
         "made_by": __version__,
         "name": name,
@@ -51,8 +52,27 @@ def file_of(name: str, signature: Signature, saved: Sequence[SavedProgram]) -> b
     }
     if functions.documents:
         entries[FUNCTIONS] = text_of(functions.documents)
-        manifest["code"] = functions.labels
+    code = [*functions.labels, *(f"target {arch}" for arch in sorted(archs))]
+    if code:
+        manifest["code"] = code
     return packed(manifest, entries)
+
+
+def _targets(targets: SavedTargets, number: int, entries: dict[str, bytes]) -> dict[str, Any]:
+    """What a manifest has of the targets of a program, whose code and constants become entries."""
+    files: dict[str, Any] = {}
+    for arch, target in sorted(targets.by_arch.items()):
+        recipe = f"target/{arch}/{number}.json"
+        entries[recipe] = text_of(target.recipe)
+        data = {name: _label(name, arch) for name in sorted(target.data)}
+        entries.update({data[name]: target.data[name] for name in data})
+        files[arch] = {"recipe": recipe, "data": data}
+    return {**targets.to_json(), "files": files}
+
+
+def _label(name: str, arch: str) -> str:
+    """Where code and constants are: constants of all targets, and of programs, in one place."""
+    return f"constants/{name}" if name.endswith(".bin") else f"target/{arch}/{name}"
 
 
 def _signature_to_json(signature: Signature) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from tracegraph.staging.memory_budget import keep_within_budget
 from tracegraph.staging.retraces import Change, Retraces
 from tracegraph.staging.scratch import Scratch
 from tracegraph.staging.stages import Compiled, Lowered, Traced
+from tracegraph.staging.stored_lowering import stored_lowering
 from tracegraph.user_source import Kind, kinds
 
 R = TypeVar("R")
@@ -127,7 +128,7 @@ class Builds:
             cached = self.executables.get(key)
             if cached is None:  # else another thread has built it meanwhile
                 compiler().open_early(key.device)
-                lowered = self.trace(key.call, key.device).lower()
+                lowered = self._stored(key) or self.trace(key.call, key.device).lower()
                 cached = CachedExecutable(self._compile(lowered))
                 last, self._last = self._last, key
                 self.executables[key] = cached
@@ -138,6 +139,11 @@ class Builds:
                     cached.because = ", ".join(change.text for change in changes)
                     self._retraces.note(self._signature.function, changes)
             return cached
+
+    def _stored(self, key: BuildKey) -> Lowered | None:
+        """What a file has for a call in place of a plan."""
+        call, device = key.call, key.device
+        return stored_lowering(self._fun, self._signature, call, device, self._scratch)
 
     def _keep_within_limit(self, built: CachedExecutable) -> None:
         """Drop the least recently used builds beyond the limit, but none that a call uses."""

@@ -6,7 +6,7 @@ the backend's name that loads to a callable, which takes the device and returns 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tracegraph.errors import RawMemoryError
@@ -17,9 +17,12 @@ from tracegraph.staging.calls.last_call import LastRun
 from tracegraph.staging.device_features import DeviceFeatures
 from tracegraph.staging.exported import ExportedGraph
 from tracegraph.staging.graph_view import GraphView
+from tracegraph.staging.program_function import StoredTarget
 from tracegraph.staging.scratch import Scratch
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tracegraph.inspection.tables import Report
 
 
@@ -192,6 +195,51 @@ class Compiler(Protocol):
 
         One that was kept on disk is not made again.
         """
+
+    def target_of(self, plan: Any, arch: str) -> StoredTarget:
+        """A Plan compiled for an architecture, such as ``"sm_90"``; no GPU is needed for it.
+
+        Raises:
+            UnsavableError: it has what no file can bring along; the message names the line.
+            RuntimeError: the kernels do not compile, or there is no compiler.
+        """
+
+    def load_target(
+        self, targets: Mapping[str, StoredTarget], device: str, planned: Callable[[], Any]
+    ) -> Executable | str:
+        """An executable of the one of these targets that fits a device, or why none does.
+
+        What a target cannot do is done by the executable of the Plan, which `planned` makes.
+
+        Raises:
+            MalformedTargetError: the target is not well formed.
+            OutOfMemoryError: the device has not enough memory.
+        """
+
+    def target_sizes(self, target: StoredTarget) -> Mapping[str, int]:
+        """What a target has: kernels, nodes, and bytes of code.
+
+        Raises:
+            MalformedTargetError: it is not well formed.
+        """
+
+    def plan_without_libraries(self, program: Program, donated: Sequence[int] = ()) -> Any:
+        """The Plan of a program for a GPU, which calls a library only for what there are no kernels
+        of our own for.
+        """
+
+    def flat_file_of(
+        self, target: StoredTarget, inputs: Sequence[str], outputs: Sequence[str]
+    ) -> bytes:
+        """A target as the file that the C loader reads. Arguments and results have names there.
+
+        Raises:
+            UnsavableError: it has what C cannot have; the message has the line.
+            MalformedTargetError: it is not well formed.
+        """
+
+    def c_loader(self) -> Path:
+        """The header of the C loader."""
 
     def cache_contents(self) -> tuple[str | None, str, int, int]:
         """The folder of the cache on disk, or None and why there is none; bytes, and entries."""

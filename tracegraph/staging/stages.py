@@ -83,6 +83,11 @@ class Traced(Drawable):
         """The types of the results, as a whole."""
         return self.program.out_types if self.sharding is None else self.sharding.out_types
 
+    @property
+    def ranges(self) -> tuple[ArgumentRange, ...]:
+        """Ranges of the Python ints among the arguments, where they are narrower than 64 bits."""
+        return argument_ranges(self.program)
+
     @entry_point
     def lower(self) -> Lowered:
         """Plan the graph: kernels, memory, nodes and edges.
@@ -238,7 +243,7 @@ class Compiled(Drawable):
             traced.signature.donated_leaves(traced.key.structure),
             results,
             assembler(results),
-            argument_ranges(traced.program),
+            traced.ranges,
         )
 
     @property

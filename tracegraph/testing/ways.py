@@ -16,12 +16,11 @@ from typing import Any
 import numpy as np
 
 from lowering.host.executable import HostExecutable
-from lowering.legalization import features
-from lowering.legalization.features import Features
 from lowering.legalization.legalize import legalize
 from lowering.lower import lower
 from lowering.plan.plan import Plan
-from lowering.plan.target import overrides
+from lowering.plan.target import features, overrides
+from lowering.plan.target.features import Features
 from lowering.plan.target.overrides import Choices
 from lowering.plan.target.scope import Scope
 from lowering.scheduling.branch_schedules import BRANCH_SCHEDULES

@@ -192,6 +192,14 @@ def MalformedProgramError():
     tracegraph.errors.MalformedProgramError("its types are not those of its parameters")
 
 
+def MalformedTargetError():
+    # In a file that something else than `tracegraph.save` has written or changed:
+    # A target has a graph that cannot be, such as one whose kernel is in no cubin.
+
+    # Message:
+    tracegraph.errors.MalformedTargetError("a kernel has no function 7")
+
+
 def ExportVersionError():
     # In a file of a newer tracegraph:
     # It uses an operation that this one does not have, or a newer layout.

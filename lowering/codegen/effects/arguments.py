@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import prod
 
-from lowering.codegen.effects.print_records import Record
 from lowering.codegen.expressions import compute, index_type, value
 from lowering.codegen.flatten import POINT, Flattener, linear_axis
 from lowering.codegen.preamble import c_type
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.nests.kernel import PrintedArray
+from lowering.plan.records.print_records import Record
 from tracegraph.ir.types import ArrayType
 
 

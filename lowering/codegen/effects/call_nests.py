@@ -11,16 +11,6 @@ from contextlib import contextmanager
 from math import prod
 
 from lowering.codegen.effects.arguments import record_of, write_elements
-from lowering.codegen.effects.call_records import (
-    FIRST,
-    FRAME_BYTES,
-    FRAME_HEAD_BYTES,
-    LAST,
-    answer_offset,
-    argument_bytes,
-    frame_elements,
-)
-from lowering.codegen.effects.print_records import HEAD_BYTES, Record
 from lowering.codegen.expressions import index_type
 from lowering.codegen.geometry_records import PrintGeometry
 from lowering.codegen.kernel_parameters import (
@@ -33,6 +23,16 @@ from lowering.codegen.kernel_parameters import (
 from lowering.codegen.preamble import c_type
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.nests.kernel import CallNest, PrintedArray
+from lowering.plan.records.call_records import (
+    FIRST,
+    FRAME_BYTES,
+    FRAME_HEAD_BYTES,
+    LAST,
+    answer_offset,
+    argument_bytes,
+    frame_elements,
+)
+from lowering.plan.records.print_records import HEAD_BYTES, Record
 
 
 def call_parameters(nest: CallNest) -> Iterator[Parameter]:

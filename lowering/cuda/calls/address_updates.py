@@ -10,12 +10,14 @@ import ctypes
 from collections.abc import Callable, Collection, Sequence
 from itertools import chain, compress
 from operator import ne
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from lowering.cuda.graph.emission import Users
+from lowering.cuda.graph.built_graph import Users
 from lowering.cuda.interface import CapturedKernelHandle, KernelNodeHandle
-from lowering.cuda.libraries.recapture import RecapturedCall
 from lowering.plan.nests.buffer import Buffer
+
+if TYPE_CHECKING:
+    from lowering.cuda.libraries.recapture import RecapturedCall
 
 Update = Callable[[], None]
 """Gives one kernel node its present parameters, as `Driver.updater` makes it."""

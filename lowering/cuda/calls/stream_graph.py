@@ -18,23 +18,18 @@ from lowering.cuda.calls.address_updates import AddressWords
 from lowering.cuda.calls.arguments import Bound, Input, bind
 from lowering.cuda.calls.donated_arguments import writable
 from lowering.cuda.calls.replicas import MOST, Replicas
-from lowering.cuda.compilation.compiled_plan import CompiledPlan
-from lowering.cuda.effects.channels import connect
-from lowering.cuda.graph.definition import Definition
-from lowering.cuda.graph.emit import emit
-from lowering.cuda.graph.host_driven import drive, host_driven
+from lowering.cuda.graph.built_graph import Buildable, Timers
+from lowering.cuda.graph.host_driven import drive
 from lowering.cuda.graph.node_names import described
-from lowering.cuda.graph.placement import place
 from lowering.cuda.graph.small_inputs import Values
 from lowering.cuda.interface import Allocation, Event, ThreadState
-from lowering.cuda.libraries.pointer_arrays import alignments
 from lowering.cuda.memory.cross_stream import FreeList
 from lowering.cuda.memory.pool import CudaBuffer, interned
 from lowering.cuda.streams.in_flight import InFlightLaunch
 from lowering.cuda.streams.launch_end import LaunchEnd
 from lowering.cuda.streams.stream_state import StreamState
 from lowering.cuda.streams.timeline import Timeline
-from lowering.plan.owners import SlotReport, SlotTable
+from lowering.plan.owners import SlotReport
 from tracegraph.concurrency.locks import holding
 from tracegraph.errors import ClosedError, NoGraphError
 from tracegraph.staging.calls.clock import clock
@@ -63,7 +58,7 @@ class StreamGraph:
         TimeLimitError: the time of a `time_limit` was up while loops in flight were waited for.
     """
 
-    def __init__(self, compiled: CompiledPlan, stream: StreamState) -> None:
+    def __init__(self, compiled: Buildable, stream: StreamState) -> None:
         self.lock = threading.Lock()
         self.holding = holding(self.lock)
         self.launches = self.bytes_copied = 0
@@ -73,65 +68,50 @@ class StreamGraph:
         self._copies: tuple[int, Sequence[tuple[Input, int]]] = 0, ()
         self._stream, self._is_default = stream, stream.is_default
         self._device = device = compiled.device
-        self._name = compiled.plan.name
+        self._name = compiled.name
         self.end: Event | None = _passed
         # Loading, pinning and instantiating may wait in the driver, also for loops.
         device.timeline.settle_loops()
         self._loops = compiled.loops
-        self._prints = bool(compiled.plan.prints)
+        self._prints = compiled.prints
         self._exclusive = [device.printing] if self._prints else []
         self._exclusive += [device.looping] if compiled.while_nodes else []
-        self._host_driven = not compiled.features.conditional_nodes
+        self._host_driven = compiled.host_driven
         self._build(compiled)
         # Whether nothing has to be noted after a launch: stream order is enough.
         self._untracked = self._is_default and not self._loops and self._effects is None
 
-    def _build(self, compiled: CompiledPlan) -> None:
-        code, values, stream = compiled.code, compiled.values, self._stream
-        plan, unit, graphs = code.plan, code.unit, stream.driver
-        if self._host_driven:
-            graphs = host_driven(graphs, plan.conditions, stream.timeline.check_within)
-        # Other launches may come between the parts of one that the host drives.
-        share = not self._host_driven
-        self.definition = definition = Definition(graphs, SlotTable(), plan.name)
-        conditions = graphs.stored_conditions
-        if conditions is not None:
-            definition.slots.retain(conditions)
-            definition.slots.name("conditions", conditions.pointer, conditions.bytes.nbytes)
-        with definition.building() as graph:
-            placement = place(
-                code, values, compiled.constants, stream, definition, graph, share=share, fixed={}
-            )
-            self._effects, channels = connect(plan, unit, stream.timeline, definition.slots)
-            emitted = emit(code, values, placement, channels, definition, graph)
-        self._timers = emitted.timers
-        self.kinds = emitted.kinds
-        self.memory: tuple[Allocation, ...] = placement.memory
-        self.needed = placement.needed
-        scratch, pool = placement.scratch, self._device.graph_memory
+    def _build(self, compiled: Buildable) -> None:
+        stream, values = self._stream, compiled.values
+        built = compiled.build(stream)
+        self.definition, self._effects = built.definition, built.effects
+        self._timers: Timers = built.timers
+        self.kinds = built.emitted
+        self.memory: tuple[Allocation, ...] = built.memory
+        self.needed = built.needed
+        scratch, pool = built.scratch, self._device.graph_memory
         self.make_room: Callable[[], None] | None = None
         if scratch is not None:
             self.make_room = partial(pool.make_room, pool.enter(stream.timeline, scratch.nbytes))
-        aligned = alignments([*placement.moving, *placement.recaptured])
-        fixed, buffers = placement.addresses, (*plan.inputs, *compiled.fresh)
-        loaded = Values([] if emitted.load is None else emitted.load.values)
+        fixed, buffers = built.addresses, (*compiled.inputs, *compiled.fresh)
+        loaded = Values([] if built.load is None else built.load.values)
         self.inputs = [
             Input(
                 interned(b.type.strong()),
                 self._device,
-                plan.name,
+                compiled.name,
                 fixed.get(b),
                 values.get(b),
                 loaded,
-                aligned.get(b, 1),
+                built.alignments.get(b, 1),
             )
-            for b in plan.inputs
+            for b in compiled.inputs
         ]
         self.outputs = [(t, size, stream.pool.list_of(size)) for t, size in compiled.results]
-        self._aliases = tuple(plan.aliases.items())
+        self._aliases = tuple(compiled.aliases.items())
         first = [fixed.get(buffer, 0) for buffer in buffers]
-        words = AddressWords(buffers, emitted.users, first, emitted.load, emitted.recaptured)
-        most = 1 if definition.single else MOST
+        words = AddressWords(buffers, built.users, first, built.load, built.recaptured)
+        most = 1 if self.definition.single else MOST
         waits = self._device.timeline.loops_in_flight
         self.replicas = Replicas(self.definition, words, loaded, first, most, waits)
 

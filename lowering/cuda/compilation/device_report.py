@@ -13,9 +13,9 @@ from typing import Any, get_args
 from lowering.codegen.preamble import preamble
 from lowering.cuda.interface import Driver, Launch
 from lowering.cuda.open_devices import OpenDevice
-from lowering.legalization.features import Feature, declared
 from lowering.plan.conditional_nodes import ConditionalKind
 from lowering.plan.owners import SlotTable
+from lowering.plan.target.features import Feature, declared
 from tracegraph.staging.device_features import DeviceFeatures
 
 _ONE = (1, 1, 1)

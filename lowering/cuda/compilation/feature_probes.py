@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from lowering.codegen.preamble import preamble
 from lowering.cuda.interface import Driver, Launch
-from lowering.legalization.features import Feature
 from lowering.plan.owners import SlotTable
+from lowering.plan.target.features import Feature
 from tracegraph.errors import DeviceLostError
 
 FIRST_WAITING = 90
@@ -24,7 +23,7 @@ FIRST_WAITING = 90
 _ONE = (1, 1, 1)
 _ARM, _STORE = "tracegraph_probe_arm", "tracegraph_probe_store"
 
-_SOURCE = f"""\
+KERNELS = f"""\
 extern "C" __global__ void {_ARM}(unsigned long long handle) {{
   cudaGraphSetConditional(handle, 1u);
 }}
@@ -32,16 +31,17 @@ extern "C" __global__ void {_STORE}(unsigned long long* target, unsigned long lo
   *target = value;
 }}
 """
+"""What the probes run, behind a preamble."""
 
 
-def supports(feature: Feature, driver: Driver, compile_: Callable[[str], Any]) -> bool:
-    """Whether the device behind `driver` has a feature; `compile_` compiles source."""
+def supports(feature: Feature, driver: Driver, code: Callable[[], Any]) -> bool:
+    """Whether the device behind `driver` has a feature; `code` gives the compiled `KERNELS`."""
     try:
         match feature:
             case "conditional_nodes":
                 return True  # in every supported driver
             case "body_updates":
-                return _updates_bodies(driver, compile_)
+                return _updates_bodies(driver, code)
             case "memory_nodes":
                 return _allocates(driver)
             case "library_updates":
@@ -63,9 +63,9 @@ def _allocates(driver: Driver) -> bool:
     return True
 
 
-def _updates_bodies(driver: Driver, compile_: Callable[[str], Any]) -> bool:
+def _updates_bodies(driver: Driver, code: Callable[[], Any]) -> bool:
     """Whether a kernel in a body that was given a new value stores that one."""
-    module = driver.load(compile_(preamble(_SOURCE) + _SOURCE))
+    module = driver.load(code())
     memory, slots = driver.allocate(8), SlotTable()
     slots.retain(module, memory)
     graph = driver.new_graph()

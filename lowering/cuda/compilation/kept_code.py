@@ -12,8 +12,8 @@ from lowering.cuda.compilation.modules import Module
 from lowering.cuda.open_devices import OpenDevice
 from lowering.disk_cache.pickles import keep, kept
 from lowering.disk_cache.store import CodeStore
-from lowering.legalization.features import Features
 from lowering.plan.plan import Origin, Plan
+from lowering.plan.target.features import Features
 from tracegraph.generated.dataclass import dataclass
 
 

@@ -1,7 +1,7 @@
 """CallRing: a ring buffer in pinned memory, from kernels that call the host to a thread of ours.
 
 Each stream has its own, which the calls of all its programs share: their order is that of the
-stream. A kernel appends frames, in the layout of `lowering.codegen.effects.call_records`, and waits
+stream. A kernel appends frames, in the layout of `lowering.plan.records.call_records`, and waits
 for room: no call is lost, and one may be larger than the ring.
 """
 
@@ -12,7 +12,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from lowering.codegen.effects.call_records import (
+from lowering.cuda.effects.ring import LOST, TAIL, Ring
+from lowering.cuda.interface import Driver, HostAllocation
+from lowering.plan.nests.rounding import round_up
+from lowering.plan.records.call_records import (
     ANSWER_HEAD_BYTES,
     ANSWERED,
     FAILED,
@@ -23,10 +26,7 @@ from lowering.codegen.effects.call_records import (
     answer_bytes,
     answer_offset,
 )
-from lowering.codegen.effects.print_records import HEAD_BYTES, Record
-from lowering.cuda.effects.ring import LOST, TAIL, Ring
-from lowering.cuda.interface import Driver, HostAllocation
-from lowering.plan.nests.rounding import round_up
+from lowering.plan.records.print_records import HEAD_BYTES, Record
 from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.callbacks import HostFunction
 

@@ -2,11 +2,29 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from lowering.cuda.effects.call_ring import CallSite
 from lowering.cuda.effects.mailbox import Mailbox
 from lowering.cuda.effects.print_ring import PrintSite
-from lowering.plan.plan import Plan
+from tracegraph.ir.effects import Failure
 from tracegraph.progress import Monitor
+
+
+class Reporting(Protocol):
+    """A program whose launches report: a Plan, or a recipe."""
+
+    @property
+    def name(self) -> str:
+        """The name of the function."""
+
+    @property
+    def monitors(self) -> tuple[Monitor, ...]:
+        """The loops whose progress is shown."""
+
+    @property
+    def failures(self) -> tuple[Failure, ...]:
+        """What checks report, by number."""
 
 
 class Effects:
@@ -17,7 +35,7 @@ class Effects:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: Reporting,
         mailbox: Mailbox,
         sites: tuple[PrintSite, ...],
         calls: tuple[CallSite, ...] = (),

@@ -1,7 +1,7 @@
 """PrintRing: a ring buffer in pinned memory, from printing kernels to the host.
 
 All programs of a device share it, so that prints appear in the order in which they were made. A
-kernel appends a record, in the layout of `lowering.codegen.effects.print_records`, and moves the
+kernel appends a record, in the layout of `lowering.plan.records.print_records`, and moves the
 head; the host prints the records from the tail on, and moves the tail. Records that do not fit are
 dropped and counted.
 """
@@ -15,9 +15,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from lowering.codegen.effects.print_records import Record
 from lowering.cuda.effects.ring import HEAD, LOST, TAIL, Ring
 from lowering.cuda.interface import HostAllocation
+from lowering.plan.records.print_records import Record
 from tracegraph.ir.effects import PrintFormat
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Any, NamedTuple
 
@@ -11,6 +11,7 @@ from lowering.codegen import ConditionHandle, Parameter, TableEntry, WorkspaceAd
 from lowering.codegen.kernel_parameters import CallSiteNumber, Channel, Number, PrintSiteNumber
 from lowering.cuda.compilation.plan_code import PlanCode
 from lowering.cuda.graph.definition import Definition
+from lowering.cuda.graph.library_nodes import LibraryContext
 from lowering.cuda.graph.node_owners import NodeOwners
 from lowering.cuda.graph.placement import Placement
 from lowering.cuda.graph.small_inputs import ValueSlot
@@ -22,11 +23,6 @@ from lowering.plan.nodes import Node
 from lowering.plan.owners import NodeSlots
 from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.events import Section
-
-Timers = dict[Section, dict[str, Timer]]
-"""The events at the start and the end of each timed section."""
-
-Users = Mapping[Buffer, list[tuple[KernelNodeHandle, int]]]
 
 
 class Before(NamedTuple):
@@ -58,7 +54,7 @@ class Emission:
     value that kernels get for it; `users` the kernel parameters that calls write, and `recaptured`
     library calls that are captured again. `load` is the node that writes the values of small
     inputs. `emitted` has the kinds of the nodes that were added for those of the Plan which do not
-    say it themselves.
+    say it themselves. Nodes of a class in `instead` are added by that function.
     """
 
     code: PlanCode
@@ -72,11 +68,32 @@ class Emission:
     load: KernelNodeHandle | None = None
     emitted: dict[Node, tuple[str, ...]] = field(default_factory=dict)
     conditions: dict[int, tuple[Any, int]] = field(default_factory=dict)
-    timers: Timers = field(default_factory=dict)
+    instead: Mapping[type[Node], Callable[..., tuple[Any, ...]]] = field(default_factory=dict)
+    timers: dict[Section, dict[str, Timer]] = field(default_factory=dict)
     recaptured: list[RecapturedCall] = field(default_factory=list)
     users: defaultdict[Buffer, list[tuple[KernelNodeHandle, int]]] = field(
         default_factory=lambda: defaultdict(list)
     )
+
+    @property
+    def libraries(self) -> LibraryContext:
+        """What calls of libraries need of it."""
+        code, placement = self.code, self.placement
+        return LibraryContext(
+            definition=self.definition,
+            driver=self.driver,
+            calls=code.calls,
+            addresses=placement.addresses,
+            workspaces=placement.workspaces,
+            pointer_arrays=placement.pointer_arrays,
+            moving=placement.moving,
+            recaptured=placement.recaptured,
+            placeholders=placement.placeholders,
+            warm_up=placement.warm_up,
+            library_bytes=code.plan.library_bytes,
+            per_launch=self.owners.plan.per_launch,
+            found=self.recaptured,
+        )
 
     def kernel(self, name: str) -> Any:
         """A kernel, by the name of its function."""

@@ -20,10 +20,11 @@ from typing import Any
 from lowering.codegen import KernelCode
 from lowering.codegen.kernel_parameters import Channel
 from lowering.cuda.compilation.plan_code import PlanCode
+from lowering.cuda.graph.built_graph import Timers, Users
 from lowering.cuda.graph.copies import COPY_KERNEL, COPY_SOURCE, COPY_THREADS, copy_grid
 from lowering.cuda.graph.definition import Definition
 from lowering.cuda.graph.embedding import add_embedded
-from lowering.cuda.graph.emission import Before, Cell, Emission, Timers, Users
+from lowering.cuda.graph.emission import Before, Cell, Emission
 from lowering.cuda.graph.handwritten_kernels import custom_launch
 from lowering.cuda.graph.launch_nodes import (
     add_allocation,
@@ -32,7 +33,7 @@ from lowering.cuda.graph.launch_nodes import (
     add_pointers,
     add_table,
 )
-from lowering.cuda.graph.library_nodes import add_library
+from lowering.cuda.graph.library_nodes import capture_library
 from lowering.cuda.graph.node_owners import NodeOwners
 from lowering.cuda.graph.placement import Placement
 from lowering.cuda.graph.pointer_table import entries
@@ -126,7 +127,7 @@ def emit_graph(emission: Emission, graph: Any, source: Graph) -> None:
         for before in sorted(predecessors[position]):
             is_kernel = emitter_of(source.nodes[before]).is_kernel
             (kernels if is_kernel else others).extend(ends[before])
-        add, start = emitter_of(node).add, len(kinds)
+        add, start = emission.instead.get(type(node)) or emitter_of(node).add, len(kinds)
         ends.append(add(emission, graph, node, Before(kernels, others)))
         if node.graph_nodes is None:
             emission.emitted[node] = tuple(kinds[start:])
@@ -178,6 +179,12 @@ def _add_custom_kernel(
     waits = node.code is not None and node.code.waits
     behind = before if waits else Before([], before.nodes)
     return (emission.add_kernel(graph, behind, launch, cells, slots).node,)
+
+
+def _add_library(
+    emission: Emission, graph: Any, node: LibraryNode, before: Before
+) -> tuple[Any, ...]:
+    return capture_library(emission.libraries, graph, node, before.nodes, emission.owners.of(node))
 
 
 def _add_host(emission: Emission, graph: Any, node: HostNode, before: Before) -> tuple[Any, ...]:
@@ -232,7 +239,7 @@ EMITTERS: dict[type[Node], EmissionRule] = {
     MemcpyNode: EmissionRule(_add_copy, {COPY_KERNEL: COPY_SOURCE}, is_kernel=True),
     # a programmatic edge from it begins when its blocks have ended, unless it triggers it before
     CustomKernelNode: EmissionRule(_add_custom_kernel, is_kernel=True),
-    LibraryNode: EmissionRule(add_library),
+    LibraryNode: EmissionRule(_add_library),
     HostNode: EmissionRule(_add_host),
     EventNode: EmissionRule(_add_event),
     EmbeddedGraphNode: EmissionRule(add_embedded),

@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
 
-from lowering.cuda.graph.emission import Before, Emission
+from lowering.cuda.graph.definition import Definition
 from lowering.cuda.graph.host_driven import begin_segment
+from lowering.cuda.interface import Driver
 from lowering.cuda.libraries.capture import LEGAL_IN_BODIES, LEGAL_OUTSIDE, capture, lines
 from lowering.cuda.libraries.foreign_calls import naming
-from lowering.cuda.libraries.library_calls import captured, outside
+from lowering.cuda.libraries.library_calls import PreparedCalls, captured, outside
 from lowering.cuda.libraries.nccl import PreparedCollective
 from lowering.cuda.libraries.pointer_arrays import pointers
 from lowering.cuda.libraries.recapture import RecapturedCall
@@ -19,34 +20,68 @@ from lowering.errors import UnrepeatableCaptureError
 from lowering.plan.calls.captured_call import CapturedCall
 from lowering.plan.calls.library_call import StridedArray
 from lowering.plan.nests.buffer import Buffer
-from lowering.plan.nodes import LibraryNode
+from lowering.plan.nodes import LibraryNode, Node
+from lowering.plan.owners import NodeSlots
+from tracegraph.generated.dataclass import dataclass
 
 
-def add_library(
-    emission: Emission, graph: Any, node: LibraryNode, before: Before
+@dataclass(frozen=True, slots=True, eq=False)
+class LibraryContext:
+    """The graph that calls of libraries are captured into, and where their arrays are.
+
+    Fields that `Placement` has too are its. The workspaces of all calls have `library_bytes`
+    together, and `found` are the calls so far that are captured again.
+    """
+
+    definition: Definition
+    driver: Driver
+    calls: PreparedCalls
+    addresses: Mapping[Buffer, int]
+    workspaces: Mapping[Node, int]
+    pointer_arrays: Mapping[LibraryNode, int]
+    moving: Sequence[LibraryNode]
+    recaptured: Mapping[LibraryNode, tuple[Buffer, ...]]
+    placeholders: int
+    warm_up: PooledMemory | None
+    library_bytes: int
+    per_launch: bool
+    found: list[RecapturedCall]
+
+
+def capture_library(
+    context: LibraryContext,
+    graph: Any,
+    node: LibraryNode,
+    before: Sequence[Any],
+    slots: NodeSlots,
 ) -> tuple[Any, ...]:
-    """Capture a call, which is run once outside before its first capture."""
-    emission.definition.slots.retain(emission.code.calls[node].handle, *node.call.owners.values())
-    with emission.driver.capture_lock.hold(), naming(node):
-        if emission.placement.warm_up is not None:
-            _warm_up(emission, node, emission.placement.warm_up)
-        if captured(node).aside and emission.driver.stored_conditions is None:
-            return _copied(emission, graph, node, before)
-        return _captured(emission, graph, node, before)
+    """Capture a call, which is run once outside before its first capture; its last nodes.
+
+    Raises:
+        ValueError: it becomes nodes that the graph may not hold.
+        UnrepeatableCaptureError: it would be other kernels elsewhere.
+    """
+    context.definition.slots.retain(context.calls[node].handle, *node.call.owners.values())
+    with context.driver.capture_lock.hold(), naming(node):
+        if context.warm_up is not None:
+            _warm_up(context, node, context.warm_up)
+        if captured(node).aside and context.driver.stored_conditions is None:
+            return _copied(context, graph, node, before, slots)
+        return _captured(context, graph, node, before, slots)
 
 
-def _warm_up(emission: Emission, node: LibraryNode, memory: PooledMemory) -> None:
+def _warm_up(context: LibraryContext, node: LibraryNode, memory: PooledMemory) -> None:
     """Run a call outside the graph, where the library may load code and allocate.
 
     It does not write to the graph's memory, which may be in use.
     """
-    prepared, driver = emission.code.calls[node], emission.driver
-    spare = memory.pointer + emission.code.plan.library_bytes
-    others, end = outside(emission.owners.plan, node, spare)
+    prepared, driver = context.calls[node], context.driver
+    spare = memory.pointer + context.library_bytes
+    others, end = outside(context.per_launch, node, spare)
     if isinstance(node.call, CapturedCall) and end > spare:
         driver.clear(spare, end - spare)
     prepared.handle.use_workspace(memory.pointer, prepared.workspace_bytes)
-    run = _issued(emission, node, {**emission.placement.addresses, **others}, written=True)
+    run = _issued(context, node, {**context.addresses, **others}, written=True)
     driver.synchronize()
     handle = prepared.handle
     with handle.meeting() if isinstance(handle, PreparedCollective) else nullcontext():
@@ -54,32 +89,33 @@ def _warm_up(emission: Emission, node: LibraryNode, memory: PooledMemory) -> Non
         driver.synchronize_capture_stream()
 
 
-def _captured(emission: Emission, graph: Any, node: LibraryNode, before: Before) -> tuple[Any, ...]:
-    prepared, call, placement = emission.code.calls[node], node.call, emission.placement
-    addresses, workspace = placement.addresses, placement.workspaces[node]
-    moves, recaptured = node in placement.moving, placement.recaptured.get(node)
+def _captured(
+    context: LibraryContext, graph: Any, node: LibraryNode, before: Sequence[Any], slots: NodeSlots
+) -> tuple[Any, ...]:
+    prepared, call = context.calls[node], node.call
+    addresses, workspace = context.addresses, context.workspaces[node]
+    moves, recaptured = node in context.moving, context.recaptured.get(node)
     still: Sequence[StridedArray] = call.operands
     if recaptured is not None:
         still = [array for array in still if array.buffer in addresses]
     stored = [array for array in still if not moves or array.buffer in call.fixed_buffers]
     held = [array.address(addresses.__getitem__) for array in stored]
     held += [workspace] if prepared.workspace_bytes else []
-    held += _pointer_arrays(emission, node)
-    slots = emission.owners.of(node)
+    held += _pointer_arrays(context, node)
     if recaptured is not None:
-        again = _recaptured(emission, node, recaptured)
-        return again.capture(graph, before.nodes, slots, held)
+        again = _recaptured(context, node, recaptured)
+        return again.capture(graph, before, slots, held)
     prepared.handle.use_workspace(workspace, prepared.workspace_bytes)
-    issue = _issued(emission, node, addresses, written=not moves)
+    issue = _issued(context, node, addresses, written=not moves)
     # without bodies, as the host drives them, a collective may be what a network needs
-    apart = captured(node).aside and emission.driver.stored_conditions is not None
+    apart = captured(node).aside and context.driver.stored_conditions is not None
     if apart:  # NCCL tells captures apart by their graphs
-        begin_segment(emission.driver, graph)
-    with emission.driver.beside_captures() if apart else nullcontext():
+        begin_segment(context.driver, graph)
+    with context.driver.beside_captures() if apart else nullcontext():
         return capture(
-            emission.definition,
+            context.definition,
             graph,
-            before.nodes,
+            before,
             lambda: issue(prepared.handle),
             node,
             slots,
@@ -89,17 +125,19 @@ def _captured(emission: Emission, graph: Any, node: LibraryNode, before: Before)
         )
 
 
-def _copied(emission: Emission, graph: Any, node: LibraryNode, before: Before) -> tuple[Any, ...]:
+def _copied(
+    context: LibraryContext, graph: Any, node: LibraryNode, before: Sequence[Any], slots: NodeSlots
+) -> tuple[Any, ...]:
     """A call that is captured aside, whose kernels are copied.
 
     Raises:
         ValueError: it is not kernels alone, which loops and branches may hold.
     """
-    addresses = emission.placement.addresses
-    prepared, call = emission.code.calls[node], node.call
+    addresses = context.addresses
+    prepared, call = context.calls[node], node.call
     issue = prepared.issue(call, addresses.__getitem__)
     try:
-        kernels = emission.driver.capture_aside(lambda: issue(prepared.handle))
+        kernels = context.driver.capture_aside(lambda: issue(prepared.handle))
     except UnrepeatableCaptureError as error:
         raise ValueError(
             f"{call.name} at {lines(node)} was not captured as kernels alone, as graphs with loops "
@@ -109,40 +147,38 @@ def _copied(emission: Emission, graph: Any, node: LibraryNode, before: Before) -
             "before"
         ) from error
     held = [array.address(addresses.__getitem__) for array in call.operands]
-    slots = emission.owners.of(node)
-    return (emission.definition.add_captured(graph, before.nodes, kernels, slots, held),)
+    return (context.definition.add_captured(graph, before, kernels, slots, held),)
 
 
-def _pointer_arrays(emission: Emission, node: LibraryNode) -> list[int]:
+def _pointer_arrays(context: LibraryContext, node: LibraryNode) -> list[int]:
     """The address of the pointer arrays of a call, if it has some."""
-    found = emission.placement.pointer_arrays.get(node)
+    found = context.pointer_arrays.get(node)
     return [] if found is None else [found]
 
 
 def _issued(
-    emission: Emission, node: LibraryNode, known: Mapping[Buffer, int], *, written: bool
+    context: LibraryContext, node: LibraryNode, known: Mapping[Buffer, int], *, written: bool
 ) -> Callable[[Any], None]:
     """What issues the call, whose pointer arrays are written or left to each launch."""
-    driver, arrays = emission.driver, _pointer_arrays(emission, node)
+    driver, arrays = context.driver, _pointer_arrays(context, node)
     for pointer in arrays if written else ():
         if driver.copy_to_device(pointer, pointers(node.call, known.__getitem__)):
             driver.synchronize()
-    return emission.code.calls[node].issue(node.call, known.__getitem__, *arrays)
+    return context.calls[node].issue(node.call, known.__getitem__, *arrays)
 
 
 def _recaptured(
-    emission: Emission, node: LibraryNode, buffers: tuple[Buffer, ...]
+    context: LibraryContext, node: LibraryNode, buffers: tuple[Buffer, ...]
 ) -> RecapturedCall:
     """A call, not captured yet, that is captured again where these buffers are."""
-    placement = emission.placement
     call = RecapturedCall(
-        emission.definition,
-        emission.code.calls[node],
+        context.definition,
+        context.calls[node],
         node.call,
         buffers,
-        placement.addresses,
-        placement.workspaces[node],
-        placement.placeholders,
+        context.addresses,
+        context.workspaces[node],
+        context.placeholders,
     )
-    emission.recaptured.append(call)
+    context.found.append(call)
     return call

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
@@ -15,12 +15,21 @@ from lowering.cuda.interface.graph_nodes import (
     NodesView,
     TiedGraph,
 )
-from lowering.cuda.interface.handles import Allocation, Event, ForeignArray, HostAllocation, Timer
+from lowering.cuda.interface.handles import (
+    Allocation,
+    Event,
+    ForeignArray,
+    HostAllocation,
+    SharedAllocation,
+    Timer,
+)
 from lowering.cuda.interface.launch import Launch
 from lowering.cuda.interface.libraries import Library
 from lowering.cuda.libraries.capture_lock import CaptureLock
-from lowering.plan.conditional_nodes import ConditionalKind
 from lowering.plan.owners import SlotTable
+
+if TYPE_CHECKING:
+    from lowering.plan.conditional_nodes import ConditionalKind
 
 __all__ = ["LOOKED_AT", "Driver", "ThreadState"]
 
@@ -77,6 +86,16 @@ class Driver(Protocol):
 
         Raises:
             RuntimeError: one of them cannot.
+        """
+
+    def allocate_shared(self, nbytes: int) -> SharedAllocation:
+        """As `allocate`, of memory that other processes of the machine can open."""
+
+    def open_shared(self, name: bytes) -> int:
+        """The address of memory that another process has allocated to be shared, by its name.
+
+        Raises:
+            RuntimeError: it cannot be reached.
         """
 
     def memory_info(self) -> tuple[int, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -102,6 +102,11 @@ def prepare(plan: Plan, device: OpenDevice) -> PreparedCalls:
         ValueError: the class of a call is not in the table.
     """
     nodes = [node for node in launched(plan.graph) if isinstance(node, LibraryNode)]
+    return prepared_calls(nodes, device)
+
+
+def prepared_calls(nodes: Sequence[LibraryNode], device: OpenDevice) -> PreparedCalls:
+    """The calls of nodes, planned by their libraries; raises as `prepare`."""
     if any(captured(node).workspace_bytes is None for node in nodes):
         device.timeline.settle_loops()  # a library that plans allocates, and may wait in the driver
     return {
@@ -149,14 +154,14 @@ def _each(calls: PreparedCalls) -> int:
     return round_up(max((call.workspace_bytes for call in calls.values()), default=0), ALIGNMENT)
 
 
-def outside(plan: Plan, node: LibraryNode, start: int = 0) -> tuple[dict[Buffer, int], int]:
+def outside(per_launch: bool, node: LibraryNode, start: int = 0) -> tuple[dict[Buffer, int], int]:
     """Addresses from `start` for the buffers of a call that it must not access at their own ones
     outside the graph, and the end of that memory.
 
     Another thread may launch meanwhile; and scratch that launches allocate, arguments and results
     exist only in them. A user's function might not cope with what is in scratch before a launch.
     """
-    absent = {"input", "output", *(["scratch"] if plan.per_launch else [])}
+    absent = {"input", "output", *(["scratch"] if per_launch else [])}
     reads = [buffer for buffer in node.reads if buffer.space in absent]
     if isinstance(node.call, CapturedCall):
         reads = list(node.reads)

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lowering.legalization.features import Features
 from lowering.legalization.legalize import legalize
 from lowering.plan.custom_kernel import CustomKernelNode
 from lowering.plan.nodes import body_graphs, walk
+from lowering.plan.target.features import Features
 from tests.cases.custom_kernels import PROGRAMS, Program, each_program
 from tests.emulation.emulator import COMPILER
 from tests.emulation.plan_emulator import EmulatedPlans

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from lowering.codegen import unit_source
-from lowering.codegen.effects.call_records import ANSWERED, ASKED
 from lowering.codegen.kernel_parameters import Answer, CallRingAddress, CallSiteNumber
 from lowering.cuda.effects.call_ring import AnswerMemory, CallRing
 from lowering.plan.nests.kernel import CallNest, PrintedArray
+from lowering.plan.records.call_records import ANSWERED, ASKED
 from lowering.testing.recording_driver import RecordingDriver
 from tests.cases.kernels.by_hand import buffer, load, node, plan
 from tests.comparisons.callbacks import (  # noqa: F401 - run here

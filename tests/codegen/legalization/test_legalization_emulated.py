@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from lowering.legalization.features import Features
 from lowering.legalization.legalize import legalize
+from lowering.plan.target.features import Features
 from tests.corpus import CASES, loops, nesting
 from tests.emulation.emulator import COMPILER
 from tests.emulation.plan_emulator import EmulatedPlans

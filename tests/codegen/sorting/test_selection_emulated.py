@@ -12,9 +12,9 @@ import pytest
 import tracegraph
 import tracegraph.numpy as tnp
 from lowering.cuda.compilation.compile import cubin
-from lowering.legalization.features import Features
 from lowering.legalization.legalize import legalize
 from lowering.plan.selection import SelectionNode
+from lowering.plan.target.features import Features
 from tests.cases.sorting import DTYPES, values
 from tests.emulation.emulator import COMPILER
 from tests.emulation.front_end import assert_front_end_accepts

@@ -11,8 +11,8 @@ import pytest
 
 import tracegraph
 from lowering.cuda.compilation.compile import cubin
-from lowering.legalization.features import Features
 from lowering.legalization.legalize import legalize
+from lowering.plan.target.features import Features
 from lowering.testing.recording_backend import RecordingBackend
 from tests.cases.sorting import DTYPES, LENGTHS, in_order, order_of, values
 from tests.emulation.emulated_driver import EmulatedDriver

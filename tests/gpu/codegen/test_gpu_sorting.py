@@ -180,7 +180,7 @@ def test_distinct_elements_and_permutations():
 
 @pytest.mark.parametrize("features", [{"body_updates": False}, {"programmatic_edges": False}])
 def test_features_that_devices_lack(features, fresh):
-    from lowering.legalization.features import override
+    from lowering.plan.target.features import override
 
     x = values(np.int32, (2, 9000)) % 100_000
     expected = tracegraph.jit(steps, device="host")(x, 3)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tracegraph
-from lowering.legalization import features
+from lowering.plan.target import features
 from lowering.plan.target.overrides import override
 from tests.cases.custom_functions import (
     distinct,

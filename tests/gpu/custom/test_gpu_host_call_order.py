@@ -10,7 +10,7 @@ import pytest
 
 import tracegraph
 from lowering.cuda.open_devices import open_device
-from lowering.legalization.features import override
+from lowering.plan.target.features import override
 from tests.helpers.forced import FORCED
 from tests.helpers.parameters import in_turn
 from tests.programs.host_calls import COMPILER, PROGRAMS, Memory, N

@@ -13,10 +13,10 @@ import pytest
 import tracegraph
 from lowering.cuda.graph import emit
 from lowering.driver.graphs import node_kinds
-from lowering.legalization.features import override
 from lowering.plan.nodes import Graph
 from lowering.plan.plan import Plan
 from lowering.plan.target import overrides as choices
+from lowering.plan.target.features import override
 from tests.corpus import CASES
 from tests.helpers.parameters import in_turn
 from tests.programs.launched import PROGRAMS

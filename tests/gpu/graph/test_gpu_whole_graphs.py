@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import tracegraph
-from lowering.legalization.features import override
 from lowering.plan.target import overrides as choices
+from lowering.plan.target.features import override
 from tracegraph.errors import FallbackWarning, InstantiationError, RawMemoryError
 from tracegraph.staging import fallbacks
 

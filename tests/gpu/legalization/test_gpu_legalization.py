@@ -10,10 +10,10 @@ import pytest
 
 import tracegraph
 from lowering.cuda.open_devices import open_device
-from lowering.legalization.features import Feature, Features, override
 from lowering.legalization.legalize import needed_features
 from lowering.plan import launch_graph
 from lowering.plan.target import overrides as choices
+from lowering.plan.target.features import Feature, Features, override
 from tests.corpus import CASES
 from tests.helpers.compiled import on_gpu
 from tests.helpers.forced import BRANCHING

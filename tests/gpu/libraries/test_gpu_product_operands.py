@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import tracegraph
-from lowering.legalization.features import override as features
 from lowering.plan.calls.matrix_product import MatrixProduct
 from lowering.plan.nodes import LibraryNode, walk
+from lowering.plan.target.features import override as features
 from lowering.plan.target.overrides import override
 from tests.cases.kernels.products import DTYPES, PRODUCTS, chosen, halves, power
 from tests.fakes.foreign_arrays import Foreign

@@ -16,8 +16,8 @@ import tracegraph
 from lowering.cuda.libraries.cufft import Cufft, CufftPlan
 from lowering.cuda.libraries.recapture import KEPT
 from lowering.cuda.open_devices import open_device
-from lowering.legalization.features import override as features
 from lowering.plan.nodes import LibraryNode, walk
+from lowering.plan.target.features import override as features
 from lowering.plan.target.overrides import override
 from tests.cases import fourier as fourier_cases
 from tests.fakes.foreign_arrays import Foreign

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import tracegraph
-from lowering.legalization.features import override
 from lowering.plan.nodes import KernelNode, walk
+from lowering.plan.target.features import override
 from tests.corpus import CASES
 from tests.helpers.forced import BRANCHING, FORCED
 from tests.helpers.parameters import in_turn

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import tracegraph
-from lowering.legalization import features
+from lowering.plan.target import features
 from lowering.plan.target.overrides import override
 from tests.programs.sharded import solve
 from tracegraph import Mesh, PartitionSpec, errors, shard

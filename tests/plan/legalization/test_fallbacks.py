@@ -10,10 +10,10 @@ import pytest
 
 import lowering
 import tracegraph
-from lowering.legalization.features import Feature, Features, override
 from lowering.legalization.legalize import legalize
 from lowering.plan.reports.explain import explain
 from lowering.plan.target import overrides as choices
+from lowering.plan.target.features import Feature, Features, override
 from lowering.testing.recording_backend import RecordingBackend
 from tracegraph.errors import FallbackWarning
 from tracegraph.staging import fallbacks

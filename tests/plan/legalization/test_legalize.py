@@ -13,7 +13,6 @@ from hypothesis import given
 import tracegraph
 from lowering.codegen import TableEntry, unit_source
 from lowering.host.executable import HostExecutable
-from lowering.legalization.features import Features, declared, override, probed
 from lowering.legalization.legalize import legalize, needed_features
 from lowering.legalization.pointer_table import bound_in_bodies, with_pointer_table
 from lowering.plan.conditional_nodes import WhileNode
@@ -21,6 +20,7 @@ from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nodes import Graph, KernelNode, MemcpyNode, walk
 from lowering.plan.plan import Plan
 from lowering.plan.reports.explain import explain
+from lowering.plan.target.features import Features, declared, override, probed
 from tests.corpus import CASES
 from tests.helpers.compiled import host_plan_of
 from tests.helpers.forced import BRANCHING

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from lowering.cuda.open_devices import OpenDevice
-from lowering.legalization.features import Feature
+from lowering.plan.target.features import Feature
 from lowering.testing.recorded_objects import RecordedExecutable, RecordedNode
 from lowering.testing.recording_driver import RecordingDriver
 

@@ -11,13 +11,13 @@ import pytest
 import tracegraph
 from lowering.backends import cuda, host
 from lowering.host.executable import HostExecutable
-from lowering.legalization.features import Features
 from lowering.legalization.legalize import legalize, needed_features
 from lowering.plan.calls.fourier import FourierTransform
 from lowering.plan.launch_graph import moving_buffers, recaptured_calls
 from lowering.plan.nodes import LibraryNode, MemcpyNode, walk
 from lowering.plan.plan import Plan
 from lowering.plan.reports.explain import explain
+from lowering.plan.target.features import Features
 from lowering.plan.target.overrides import override
 from tracegraph import ArrayType
 

@@ -10,13 +10,13 @@ from numpy.testing import assert_array_equal
 
 import tracegraph
 from lowering.allocation.in_place import is_own_point
-from lowering.legalization.features import Features
 from lowering.plan.conditional_nodes import WhileNode
 from lowering.plan.nests.analysis import nest_reads, nest_writes
 from lowering.plan.nests.kernel import MapNest
 from lowering.plan.nodes import Graph, KernelNode, LibraryNode, walk
 from lowering.plan.plan import Plan
 from lowering.plan.reports.explain import explain
+from lowering.plan.target.features import Features
 from lowering.plan.target.overrides import Choices
 from tests.helpers.compiled import plan_of
 from tests.helpers.forced import on_host, planned_once, scheduled

@@ -11,7 +11,6 @@ import pytest
 
 import tracegraph
 from lowering.backends.cuda import TARGET as CUDA
-from lowering.legalization.features import Features
 from lowering.legalization.legalize import legalize, needed_features
 from lowering.lower import lower
 from lowering.plan.conditional_nodes import WhileNode
@@ -21,6 +20,7 @@ from lowering.plan.nodes import KernelNode, LibraryNode, walk
 from lowering.plan.plan import Plan
 from lowering.plan.reports.explain import explain
 from lowering.plan.target import overrides as choices
+from lowering.plan.target.features import Features
 from lowering.plan.target.overrides import Choices
 from lowering.scheduling.branch_schedules import BRANCH_SCHEDULES
 from lowering.scheduling.loop_schedules import LOOP_SCHEDULES, MOST_NODES

@@ -204,9 +204,9 @@ def test_runs_of_one_plan_must_give_the_same_bits(monkeypatch: pytest.MonkeyPatc
 
 
 def test_settings_give_the_plans_of_their_ways(monkeypatch: pytest.MonkeyPatch) -> None:
-    from lowering.legalization.features import Features, declared
     from lowering.legalization.legalize import legalize
     from lowering.lower import lower
+    from lowering.plan.target.features import Features, declared
 
     trial = Trial(steps, (np.arange(5.0), 4), {})
     for way in LOWERINGS.values():

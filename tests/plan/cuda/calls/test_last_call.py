@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tracegraph
-from lowering.legalization.features import override
+from lowering.plan.target.features import override
 from tracegraph import ArrayType
 
 VECTOR = ArrayType("float64", (1000,))

@@ -9,8 +9,8 @@ import pytest
 
 from lowering.cuda.calls import stream_graph
 from lowering.cuda.calls.replicas import MOST, UPDATES_PER_NODE
-from lowering.legalization.features import override
 from lowering.plan.nests.buffer import Buffer
+from lowering.plan.target.features import override
 from lowering.testing.call_log import InjectedError
 from lowering.testing.recording_backend import RecordingBackend
 from lowering.testing.recording_driver import RecordingDriver

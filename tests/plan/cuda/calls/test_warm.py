@@ -8,8 +8,8 @@ import pytest
 
 import lowering
 import tracegraph
-from lowering.legalization.features import override
 from lowering.plan.target import overrides as choices
+from lowering.plan.target.features import override
 from lowering.testing.call_log import InjectedError
 from lowering.testing.recording_backend import RecordingBackend
 from lowering.testing.recording_driver import RecordingDriver

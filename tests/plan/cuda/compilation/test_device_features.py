@@ -6,7 +6,7 @@ import pytest
 
 import tracegraph
 from lowering.cuda.compilation.device_report import device_features
-from lowering.legalization.features import override
+from lowering.plan.target.features import override
 from lowering.testing.recording_backend import RecordingBackend
 from lowering.testing.recording_driver import RecordingDriver
 from tracegraph.errors import DeviceLostError

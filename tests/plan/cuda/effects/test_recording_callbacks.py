@@ -10,9 +10,9 @@ import weakref
 import numpy as np
 import pytest
 
-from lowering.codegen.effects.call_records import ANSWERED, ASKED, FAILED, FIRST, LAST
 from lowering.cuda.effects.ring import HEAD
 from lowering.cuda.streams import shutdown
+from lowering.plan.records.call_records import ANSWERED, ASKED, FAILED, FIRST, LAST
 from lowering.testing.recording_backend import RecordingBackend
 from lowering.testing.recording_driver import RecordingDriver
 from tests.helpers.running import lowered

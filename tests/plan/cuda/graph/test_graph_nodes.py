@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tracegraph
-from lowering.legalization.features import override
+from lowering.plan.target.features import override
 from lowering.testing.recording_backend import RecordingBackend
 from tests.fakes.foreign_arrays import Foreign
 from tests.programs.hand_made_plans import ALL, diamond, memory_for, nested_loops, products

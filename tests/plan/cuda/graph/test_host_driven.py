@@ -12,9 +12,9 @@ import pytest
 import tracegraph
 from lowering.codegen import ConditionHandle, unit_source
 from lowering.cuda.calls.executable import CudaExecutable
-from lowering.legalization.features import override
 from lowering.plan.nodes import KernelNode, walk
 from lowering.plan.plan import Plan
+from lowering.plan.target.features import override
 from lowering.testing.call_log import InjectedError
 from lowering.testing.recorded_objects import RecordedExecutable, RecordedHostMemory, RecordedMemory
 from lowering.testing.recording_backend import RecordingBackend

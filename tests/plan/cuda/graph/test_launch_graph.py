@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import tracegraph
-from lowering.legalization.features import Feature
 from lowering.plan.launch_nodes import AllocationNode, FreeNode, LoadNode, TableNode
 from lowering.plan.nodes import Graph, body_graphs, launched
 from lowering.plan.plan import Plan
@@ -20,6 +19,7 @@ from lowering.plan.reports.explain import explain
 from lowering.plan.reports.graphviz import dot
 from lowering.plan.serialization import serialized
 from lowering.plan.target import overrides as choices
+from lowering.plan.target.features import Feature
 from lowering.testing.recorded_objects import RecordedGraph, RecordedNode
 from lowering.testing.recording_backend import RecordingBackend
 from lowering.testing.recording_driver import RecordingDriver

@@ -14,10 +14,10 @@ import pytest
 import tracegraph
 from lowering.backends.mesh import MeshBackend
 from lowering.cuda.libraries import nccl
-from lowering.legalization.features import override
 from lowering.mesh import building
 from lowering.mesh.building import each_built
 from lowering.plan.calls.rendezvous import place
+from lowering.plan.target.features import override
 from lowering.testing.recording_backend import RecordingBackend
 from tracegraph import Mesh, PartitionSpec, errors, shard
 

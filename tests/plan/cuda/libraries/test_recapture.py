@@ -20,9 +20,9 @@ from lowering.cuda.calls.executable import CudaExecutable
 from lowering.cuda.graph.copies import COPY_KERNEL
 from lowering.cuda.libraries import recapture
 from lowering.errors import NestedCaptureError, UnrepeatableCaptureError
-from lowering.legalization.features import override as declare
 from lowering.plan.plan import Plan
 from lowering.plan.reports.explain import explain
+from lowering.plan.target.features import override as declare
 from lowering.testing.call_log import InjectedError
 from lowering.testing.recorded_objects import RecordedNode
 from lowering.testing.recording_backend import RecordingBackend

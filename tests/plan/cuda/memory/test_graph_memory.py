@@ -12,9 +12,9 @@ from lowering.cuda.libraries.cublas import WORKSPACE_BYTES, Cublas
 from lowering.cuda.memory.graph_memory import GRANULE
 from lowering.cuda.streams.owned_stream import OwnedStream
 from lowering.host import arena
-from lowering.legalization.features import Features
 from lowering.legalization.legalize import legalize, needed_features
 from lowering.plan.reports.explain import explain
+from lowering.plan.target.features import Features
 from lowering.testing.recording_backend import RecordingBackend
 from lowering.testing.recording_driver import RecordingDriver
 from tests.programs.hand_made_plans import (

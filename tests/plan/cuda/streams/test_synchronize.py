@@ -45,6 +45,6 @@ def test_streams_that_others_capture_are_left_alone() -> None:
 
 
 def test_a_device_that_nobody_has_used_is_not_opened() -> None:
-    from lowering.backends.cuda import CudaBackend
+    from lowering.backends.cuda_backend import CudaBackend
 
     CudaBackend().synchronize()

@@ -26,6 +26,7 @@ def export(
     *args: Any,
     order: int = 0,
     signatures: Sequence[tuple[Any, ...]] = (),
+    targets: Sequence[str] = (),
     **kwargs: Any,
 ) -> Exported:
     """The programs of a function for the types of these arguments, which can be saved to a file.
@@ -42,6 +43,8 @@ def export(
             be differentiated without it.
         signatures: further arguments by position, each a tuple, with a program each. Calls take the
             program of their types.
+        targets: architectures of GPUs, such as ``"sm_90"``, to compile for now; as `add_target` of
+            the result does it.
         **kwargs: arguments by name.
 
     Raises:
@@ -77,7 +80,10 @@ def export(
         program_to_json(program, FunctionsWriter().number)  # refuses what is not saved
         entries.append(SavedProgram.of(program, call.key, found.out_structure))
     name = getattr(inner, "__name__", type(inner).__name__)
-    return Exported(name, signature, entries)
+    exported = Exported(name, signature, entries)
+    for arch in targets:
+        exported.add_target(arch)
+    return exported
 
 
 def _differentiated(fun: Callable[..., Any], order: int) -> Callable[..., Any]:

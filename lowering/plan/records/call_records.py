@@ -11,7 +11,7 @@ An answer is a head (`tg_answer`) and the results, each at a multiple of 16 byte
 
 from __future__ import annotations
 
-from lowering.codegen.effects.print_records import HEAD_BYTES, Record
+from lowering.plan.records.print_records import HEAD_BYTES, Record
 
 FRAME_HEAD_BYTES = 32
 FRAME_BYTES = 1 << 15

@@ -1,0 +1,77 @@
+"""RecipeExecutable: a recipe that runs as one launch of one CUDA graph, on any stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from lowering.cuda.calls.graph_executable import GraphExecutable
+from lowering.cuda.memory.pool import CudaBuffer
+from lowering.cuda.open_devices import OpenDevice
+from lowering.cuda.recipe.misfit import MisfitError, require_fitting
+from lowering.cuda.recipe.recipe import Recipe
+from lowering.cuda.recipe.replay import LoadedRecipe
+from lowering.errors import RefusedGraphError, UnrepeatableCaptureError
+from tracegraph.errors import InstantiationError
+from tracegraph.staging.exported import ExportedGraph
+
+
+class RecipeExecutable(GraphExecutable):
+    """The graphs of one recipe on one device.
+
+    What only a Plan can tell or do is done by one that `lower` makes, once it is asked for: tables
+    of its nodes, graphs that are exported, calls on streams that other code captures.
+    """
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        data: Callable[[str], bytes],
+        device: OpenDevice,
+        lower: Callable[[], Any],
+    ) -> None:
+        """`data` gives cubins and constants by name, and `lower` an executable of the program.
+
+        Raises:
+            MisfitError: the recipe is not for the device, or for what is installed.
+            OutOfMemoryError: the device has not enough memory.
+        """
+        self._recipe, self._data, self._lower = recipe, data, lower
+        self._lowered: Any = None
+        super().__init__(device)
+
+    def _make(self) -> None:
+        require_fitting(self._recipe, self._device, self._data)
+        try:
+            self._open_first(LoadedRecipe.load(self._recipe, self._data, self._device))
+        except UnrepeatableCaptureError as error:
+            raise MisfitError(f"a library makes other kernels here: {error}") from error
+        except (InstantiationError, RefusedGraphError) as error:
+            raise MisfitError(str(error)) from error
+
+    @property
+    def _other(self) -> Any:
+        """The executable of the program."""
+        if self._lowered is None:
+            self._lowered = self._lower()
+        return self._lowered
+
+    @property
+    def plan(self) -> Any:
+        """The Plan that the program has on this device."""
+        return self._other.plan
+
+    def export_graph(
+        self, arguments: Sequence[Any], *, programmatic_edges: bool = True
+    ) -> ExportedGraph:
+        """As `Executable.export_graph`."""
+        found: ExportedGraph = self._other.export_graph(
+            arguments, programmatic_edges=programmatic_edges
+        )
+        return found
+
+    def _add_to_capture(self, handle: int, arguments: Sequence[Any]) -> list[CudaBuffer]:
+        with self._device.driver.beside_captures():
+            other = self._other
+        found: list[CudaBuffer] = other(arguments)
+        return found

@@ -1,0 +1,72 @@
+"""Targets of files: recipes as documents, made of Plans and made into executables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from lowering.cuda.recipe.recipe import Recipe, RecipeKernel
+from lowering.cuda.recipe.stored import recipe_from_json, recipe_to_json
+from tracegraph.errors import MalformedTargetError
+from tracegraph.staging.interfaces import Executable
+from tracegraph.staging.program_function import StoredTarget
+
+if TYPE_CHECKING:
+    from lowering.cuda.open_devices import OpenDevice
+    from lowering.plan.plan import Plan
+
+
+def target_of(plan: Plan, arch: str) -> StoredTarget:
+    """As `Compiler.target_of`."""
+    from lowering.cuda.recipe.recording import recorded
+
+    found = recorded(plan, arch)
+    return StoredTarget(recipe_to_json(found.recipe), found.data)
+
+
+def recipe_of(target: StoredTarget) -> Recipe:
+    """The recipe of a target.
+
+    Raises:
+        MalformedTargetError: it is none, or what it names is missing.
+        ExportVersionError: it is of a newer format.
+    """
+    recipe = recipe_from_json(target.recipe)
+    for name in recipe.codes:
+        if name not in target.data:
+            raise MalformedTargetError(f"there is no code {name}")
+    for constant in recipe.constants:
+        if len(target.data.get(constant.data, b"")) != constant.nbytes:
+            raise MalformedTargetError(f"the constant {constant.data} has another size")
+    return recipe
+
+
+def target_sizes(target: StoredTarget) -> Mapping[str, int]:
+    """As `Compiler.target_sizes`."""
+    recipe = recipe_of(target)
+    return {
+        "kernels": sum(isinstance(node, RecipeKernel) for node in recipe.nodes),
+        "nodes": len(recipe.nodes),
+        "bytes": sum(len(target.data[name]) for name in recipe.codes),
+    }
+
+
+def load_target(
+    targets: Mapping[str, StoredTarget], device: OpenDevice, planned: Callable[[], Any]
+) -> Executable | str:
+    """As `Compiler.load_target`, for an open device."""
+    from lowering.cuda.recipe.executable import RecipeExecutable
+    from lowering.cuda.recipe.misfit import MisfitError
+    from tracegraph.errors import ExportVersionError
+
+    arch = device.driver.arch
+    target = targets.get(arch)
+    if target is None:
+        return f"the file has code for {', '.join(sorted(targets))}, and {device.name} is {arch}"
+    try:
+        recipe = recipe_of(target)
+        make = partial(RecipeExecutable, recipe, target.data.__getitem__, device, planned)
+        return make()
+    except (MisfitError, ExportVersionError) as misfit:
+        return str(misfit)
