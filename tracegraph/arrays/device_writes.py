@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from tracegraph.generated.dataclass import dataclass
 from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any
