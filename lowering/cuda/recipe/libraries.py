@@ -92,6 +92,8 @@ class RecipeCalls:
             raise
         except (ImportError, OSError, RuntimeError) as error:
             raise MisfitError(f"a library that it calls is not there: {error}") from error
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise MalformedTargetError(f"a library has no such call: {error}") from error
         moving = {
             node: tuple([buffers[number] for number in call.moving])
             for node, call in zip(nodes, recipe.calls, strict=True)
