@@ -13,7 +13,7 @@ import pytest
 
 import tracegraph
 from lowering.testing.recording_backend import RecordingBackend
-from tests.helpers.recipes import uncompiled
+from tests.emulation.text_code import uncompiled
 from tracegraph import ArrayType, errors
 from tracegraph.__main__ import main
 
