@@ -17,6 +17,7 @@ from tracegraph.staging.scratch import Scratch as _Scratch
 from tracegraph.user_source import add_own
 
 if TYPE_CHECKING:
+    from lowering.backends.gpus import open_early as open_early
     from lowering.backends.profiles import profile as profile
     from lowering.backends.registry import backend as backend
     from lowering.backends.registry import create_stream as create_stream
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from lowering.backends.registry import source as source
     from lowering.backends.registry import synchronize as synchronize
     from lowering.backends.registry import trim as trim
+    from lowering.cuda.recipe.flat.flat_file import c_loader as c_loader
+    from lowering.cuda.recipe.flat.flat_file import flat_file_of as flat_file_of
     from lowering.cuda.recipe.targets import target_of as target_of
     from lowering.cuda.recipe.targets import target_sizes as target_sizes
     from lowering.disk_cache.location import cache_contents as cache_contents
@@ -36,11 +39,13 @@ if TYPE_CHECKING:
     from lowering.plan.reports.graphviz import dot as dot
 
 _MODULES = {
+    "lowering.backends.gpus": ("open_early",),
     "lowering.backends.profiles": ("profile",),
     "lowering.backends.registry": (
         *("backend", "create_stream", "default_device", "explain", "reset", "source"),
         *("synchronize", "trim"),
     ),
+    "lowering.cuda.recipe.flat.flat_file": ("c_loader", "flat_file_of"),
     "lowering.cuda.recipe.targets": ("target_of", "target_sizes"),
     "lowering.disk_cache.location": ("cache_contents", "clear_cache"),
     "lowering.plan.reports.explain": ("memory", "schedules"),
@@ -54,10 +59,9 @@ if not TYPE_CHECKING:  # a type checker would find any name in a module that has
 
     def __getattr__(name: str) -> _Any:
         """What is imported when it is first asked for."""
-        module = _PLACES.get(name)
-        if module is None:
+        if name not in _PLACES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        found = globals()[name] = getattr(_import_module(module), name)
+        found = globals()[name] = getattr(_import_module(_PLACES[name]), name)
         return found
 
 
@@ -91,6 +95,13 @@ def load_target(
     if not isinstance(found, CudaBackend):
         return f"targets are for GPUs, and not for {device}"
     return found.load_target(targets, planned)
+
+
+def plan_without_libraries(program: _Program, donated: _Sequence[int] = ()) -> "_Plan":
+    """As `Compiler.plan_without_libraries`."""
+    from lowering.lower import lower_without_libraries
+
+    return lower_without_libraries(program, "cuda", donated)
 
 
 # tracegraph compares it with its own version, to know this package from another of the name.

@@ -39,6 +39,7 @@ from lowering.fusion.dead_stores import drop_dead_stores
 from lowering.fusion.fuse import fuse
 from lowering.plan.plan import Plan
 from lowering.plan.target.overrides import declared
+from lowering.plan.target.own_kernels import without_libraries
 from lowering.plan.target.target import Target
 from lowering.planning.assemble import assemble
 from lowering.planning.barriers import compute_before_barriers
@@ -147,6 +148,17 @@ def lower(
     for draft_pass in DRAFT_PASSES:
         draft_pass(draft)
     return assemble(draft, per_launch=scratch == "per_launch")
+
+
+def lower_without_libraries(program: Program, device: str, donated: Sequence[int] = ()) -> Plan:
+    """The Plan of a program that calls a library only for what there are no kernels of our own for:
+    Fourier transforms.
+
+    Raises:
+        as `lower`.
+    """
+    with without_libraries(target_of(device)) as target:
+        return lower(program, target, donated)
 
 
 def _with_invariants_outside(program: Program, target: Target) -> Program:

@@ -101,12 +101,16 @@ def tracegraph_on_all(device: str, count: int) -> Vocabulary:
 
 
 def jax_on_all(device: str, count: int) -> Vocabulary:
-    """JAX's shard_map; whether with command buffers is a setting of its process."""
+    """JAX's shard_map; whether with command buffers is a setting of its process.
+
+    Products are float32, as those of the others: its own choice on a GPU is TF32.
+    """
     import jax
     from jax import lax
     from jax.sharding import Mesh, NamedSharding
     from jax.sharding import PartitionSpec as P
 
+    jax.config.update("jax_default_matmul_precision", "highest")
     mesh = Mesh(numpy.array(jax.devices()[:count]), ("x",))
 
     def spec(divided: bool) -> P:

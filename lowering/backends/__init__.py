@@ -5,6 +5,7 @@ planning reads; `tracegraph.staging.interfaces.Backend` has its methods. This fo
 of lowering, but imports the executors only when a device is used.
 
     registry      devices by name, entry points of others' backends, work on all backends in use
+    gpus          how many there are; the driver, started beside other work
     cuda_backend  one CUDA graph on an NVIDIA GPU; cuda: what planning knows of these
     host          machine code on the CPU, or the interpreter
 """

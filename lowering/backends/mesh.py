@@ -15,9 +15,10 @@ from lowering.backends.cuda_backend import CudaBackend
 from lowering.backends.gpus import count_gpus
 from lowering.backends.host import HostBackend
 from lowering.mesh.executable import MeshExecutable
+from lowering.mesh.meeting_of_processes import MeetingOfBuilds
 from lowering.mesh.same_program import require_same_program
 from lowering.mesh.together import in_threads
-from lowering.plan.calls.rendezvous import PeerMeeting, place
+from lowering.plan.calls.rendezvous import BuildMeeting, PeerMeeting, place
 from lowering.plan.lockstep import collective_of
 from lowering.plan.nodes import launched as launched_nodes
 from lowering.plan.plan import Plan
@@ -61,9 +62,11 @@ class MeshBackend(Backend):
 
     @property
     def target(self) -> Target:
-        """That of one device. Devices of other processes cannot be reached by stores."""
+        """That of one device. Kernels store into the memory of the others if all belong to one
+        process, or each to one of its own on the same machine.
+        """
         found: Target = self._devices[0].target
-        if self.mesh.processes == 1 or found.persistent is None:
+        if found.persistent is None or self.mesh.processes == 1 or self._are_near:
             return found
         costs = replace(found.costs, exchange=inf)
         return replace(found, costs=costs, persistent=replace(found.persistent, exchange=None))
@@ -89,7 +92,10 @@ class MeshBackend(Backend):
         if self._are_own:
             _require_gpus(self.mesh)
         gpus = self._connected()
-        meeting, apart = PeerMeeting(self.mesh.shape), self._on_several_machines
+        apart, channel = self._on_several_machines, peers()
+        meeting: BuildMeeting = PeerMeeting(self.mesh.shape)
+        if channel is not None and self.mesh.processes > 1:
+            meeting = MeetingOfBuilds(channel, self.mesh, program)
         calls = filter(None, map(collective_of, launched_nodes(plan.graph)))
         communicators = gpus.communicators if any(calls) else None
         first = self.mesh.local_devices[0]
@@ -114,6 +120,16 @@ class MeshBackend(Backend):
         driven = not all(part.features.conditional_nodes for part in parts)
         launched = partial(gpus.launched, program=program, driven=driven)
         return MeshExecutable(plan, parts, launched, lambda: gpus.abandoned)
+
+    @property
+    def _are_near(self) -> bool:
+        """Whether processes with a GPU each see those of the others: memory of one that they do not
+        see is reached without NVLink, which takes 24 µs in place of 1.
+        """
+        mesh, seen = self.mesh, count_gpus()
+        if self._on_several_machines or len(mesh.local_devices) > 1:
+            return False
+        return seen == 0 or seen >= mesh.processes  # without any, nothing but plans can be made
 
     @property
     def _on_several_machines(self) -> bool:

@@ -27,6 +27,7 @@ from lowering.driver.handles import (
     PinnedAllocation,
 )
 from lowering.driver.memory_resources import PoolMemory
+from lowering.driver.shared_memory import SharedBlock, allocate_block, opened_block
 
 _NON_BLOCKING = int(driver.CUstream_flags.CU_STREAM_NON_BLOCKING)
 
@@ -124,6 +125,12 @@ class CudaDriver(CudaDevice):
                     "mesh are joined by NVLink, or by PCIe with peer access"
                 )
         self._pool.grant_access(ordinals)
+
+    def allocate_shared(self, nbytes: int) -> SharedBlock:
+        return allocate_block(nbytes)
+
+    def open_shared(self, name: bytes) -> int:
+        return opened_block(name)
 
     def raise_flag(self, pointer: int, *, at_once: bool = False) -> None:
         """Copy a 1 or a 2 on a separate stream, and wait for this copy.

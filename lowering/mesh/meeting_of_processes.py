@@ -1,4 +1,6 @@
-"""MeetingOfProcesses: where the devices of a host mesh meet that several processes share.
+"""Where the devices of a mesh meet that several processes share.
+
+Devices of the host meet in collectives, those that are GPUs while their graphs are made.
 
 Operands go to the first process and from there to the devices of the group, each of which computes
 all results: they have the same operands in the same order, and so the same bits.
@@ -6,9 +8,10 @@ all results: they have the same operands in the same order, and so the same bits
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,8 +22,27 @@ if TYPE_CHECKING:
     from tracegraph.distributed.channel import Channel
 
 
+class MeetingOfBuilds:
+    """The `BuildMeeting` of processes with one device each."""
+
+    of_processes = True
+
+    def __init__(self, channel: Channel, mesh: Mesh, program: str) -> None:
+        self.group = Lines(mesh.shape).group
+        self._channel, self._program = channel, program
+
+    def gather(self, device: int, given: Any) -> list[Any]:
+        """As `BuildMeeting`."""
+        doing = f"the build of {self._program}"
+        found = self._channel.exchange(json.dumps(given).encode(), "memory of a build", doing)
+        return [json.loads(each) for each in found]
+
+    def fail(self, failure: BaseException) -> None:
+        """The other processes are told where the build ends."""
+
+
 class MeetingOfProcesses:
-    """The meeting place of one launch."""
+    """The meeting place of one launch on the host."""
 
     def __init__(self, channel: Channel, mesh: Mesh) -> None:
         self.group = Lines(mesh.shape).group

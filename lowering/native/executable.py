@@ -66,8 +66,7 @@ def native_code(
         made.kept = code, to_host, table, plan.constants
         return made  # type: ignore[no-any-return]
 
-    texts = [each.joined() for each in module.modules]
-    tiers = Tiers(texts, ENTRY, first_level(plan), entry)
+    tiers = Tiers(module.modules, ENTRY, first_level(plan), entry)
     body = writer.function(tiers, poisoned)
     return Code(body, writer.copied, calls.section_times, tiers.finish)
 

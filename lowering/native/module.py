@@ -15,7 +15,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from lowering.native.host_calls import Sites
-from lowering.native.library.load import joined
+from lowering.native.library.load import ModuleText
 from lowering.native.table import Table
 from lowering.plan.plan import Plan
 from tracegraph.generated.dataclass import dataclass
@@ -25,18 +25,6 @@ if TYPE_CHECKING:
 
 ENTRY = "run"
 """The name of the function."""
-
-
-@dataclass(frozen=True, slots=True)
-class ModuleText:
-    """The text of a module, and the library functions that it calls."""
-
-    text: str
-    functions: frozenset[str]
-
-    def joined(self) -> str:
-        """The text with the definitions of these functions."""
-        return joined(self.text, self.functions)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from typing import Any
 from lowering.native.compilation.code_files import keep, kept
 from lowering.native.compilation.compiler import Loaded, compile, load
 from lowering.native.compilation.llvm_turns import first_in_llvm
-from lowering.native.library.load import POOL, joined
+from lowering.native.library.load import POOL, ModuleText
 from tracegraph.concurrency.threads import get_threads
 from tracegraph.generated.dataclass import dataclass
 
@@ -169,13 +169,13 @@ define void @pause() {{
 }}
 {declared and f"declare void {declared}"}
 """
-    whole = joined(text, POOL)
+    module = ModuleText(text, frozenset(POOL))
     with first_in_llvm():
-        found = kept(whole, "full")
-        made = compile(whole) if found is None else found
+        found = kept(module, "full")
+        made = compile(module.joined()) if found is None else found
         code = load([made], "run", "pause", "want", "work")
     if found is None:
-        keep(whole, "full", made)
+        keep(module, "full", made)
     run, pause, want, work = code.addresses.values()
     prototype = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
     return _Functions(code, pause, run, prototype(want), prototype(work))

@@ -135,6 +135,11 @@ class RecordedMemory:
     pointer: int
     nbytes: int
 
+    @property
+    def name(self) -> bytes:
+        """By which others open it."""
+        return self.pointer.to_bytes(8, "big")
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RecordedGraphMemory:

@@ -89,9 +89,16 @@ static void tg_store_word(unsigned long long* place, unsigned long long a, unsig
   place[0] = a;
   place[1] = b;
 }
-static void tg_load_word(const unsigned long long* place, unsigned long long& a) { a = *place; }
+extern "C" unsigned unevenness;
+unsigned unevenness;  // unless it is 0, blocks are held up at random: the state of a generator
+static void tg_between_polls();
+static void tg_load_word(const unsigned long long* place, unsigned long long& a) {
+  if (unevenness) tg_between_polls();  // the block that writes it may be held up
+  a = *place;
+}
 static void tg_load_word(
     const unsigned long long* place, unsigned long long& a, unsigned long long& b) {
+  if (unevenness) tg_between_polls();
   a = place[0];
   b = place[1];
 }
@@ -168,6 +175,16 @@ static void tg_post_word(unsigned long long* place, unsigned long long word) {
 static unsigned long long tg_posted_word(const unsigned long long* place) {
   return __atomic_load_n(place, __ATOMIC_ACQUIRE);
 }
+static void tg_post_words(
+    unsigned long long* place, unsigned long long word, unsigned long long next) {
+  tg_post_word(place + 1, next);
+  tg_post_word(place, word);
+}
+static void tg_posted_words(
+    const unsigned long long* place, unsigned long long& word, unsigned long long& next) {
+  word = tg_posted_word(place);
+  next = tg_posted_word(place + 1);
+}
 static void tg_post_turn(unsigned* place, unsigned turn) {
   __atomic_store_n(place, turn, __ATOMIC_RELEASE);
 }
@@ -179,8 +196,6 @@ static void tg_between_polls() {
   polled = true;
   pause_fiber();
 }
-extern "C" unsigned unevenness;
-unsigned unevenness;  // unless it is 0, blocks are held up at random: the state of a generator
 static int held_up[MOST_BLOCKS];  // for how many rounds
 static bool is_held_up(int block) {
   if (!unevenness) return false;

@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -177,8 +178,9 @@ def stopped(device: str) -> None:
     """A time limit of the first process ends a loop in all of them; the next call works."""
     mesh = whole_mesh(device)
     none, ones = np.zeros(mesh.size), np.ones(mesh.size)
-    for fun in (forever, each_forever):
-        endless = tracegraph.jit(shard(fun, mesh=mesh, in_specs=P("x"), out_specs=P()))
+    for fun, schedule in ((forever, None), (forever, "conditional"), (each_forever, None)):
+        mapped = shard(partial(fun, schedule), mesh=mesh, in_specs=P("x"), out_specs=P())
+        endless = tracegraph.jit(mapped)
         assert int(endless(none)) == 0
         if tracegraph.process_index() == 0:
             with pytest.raises(errors.TimeLimitError), tracegraph.time_limit(0.3):
@@ -189,20 +191,21 @@ def stopped(device: str) -> None:
         assert int(endless(none)) == 0
 
 
-def forever(x: Any) -> Any:
+def forever(schedule: Any, x: Any) -> Any:
     """Ends at once if no element is positive, and else never; each step exchanges elements."""
 
     def step(state: Any) -> Any:
         _, x = state
         return tracegraph.pmax(x[0], "x"), 1 / (x + 1)
 
-    return tracegraph.while_loop(lambda s: s[0] > 0, step, (tracegraph.pmax(x[0], "x"), x))[0]
+    first: Any = tracegraph.pmax(x[0], "x"), x
+    return tracegraph.while_loop(lambda s: s[0] > 0, step, first, schedule=schedule)[0]
 
 
-def each_forever(x: Any) -> Any:
+def each_forever(schedule: Any, x: Any) -> Any:
     """As `forever`, but steps exchange nothing."""
     start = tracegraph.pmax(x[0], "x")
-    return tracegraph.while_loop(lambda s: s > 0, lambda s: 1 / (s + 1), start)
+    return tracegraph.while_loop(lambda s: s > 0, lambda s: 1 / (s + 1), start, schedule=schedule)
 
 
 def other(x: Any) -> Any:
@@ -220,7 +223,9 @@ def orders(device: str) -> None:
 
         return tracegraph.jit(shard(fun, mesh=mesh, in_specs=P("x"), out_specs=P("x")))
 
-    endless = tracegraph.jit(shard(forever, mesh=mesh, in_specs=P("x"), out_specs=P()))
+    endless = tracegraph.jit(
+        shard(partial(forever, None), mesh=mesh, in_specs=P("x"), out_specs=P())
+    )
     ten, eleven, x = sums(10), sums(11), np.ones(2)
     ten(x), eleven(x).synchronize()
     assert int(endless(np.zeros(2))) == 0
@@ -236,7 +241,9 @@ def orders(device: str) -> None:
 def killed(device: str) -> None:
     """The second process is killed while the others wait for it in a loop."""
     mesh = whole_mesh(device)
-    endless = tracegraph.jit(shard(forever, mesh=mesh, in_specs=P("x"), out_specs=P()))
+    endless = tracegraph.jit(
+        shard(partial(forever, None), mesh=mesh, in_specs=P("x"), out_specs=P())
+    )
     assert int(endless(np.zeros(mesh.size))) == 0
     if tracegraph.process_index() == 1:
         signal.setitimer(signal.ITIMER_REAL, 0.5)

@@ -106,7 +106,7 @@ TRACEGRAPH: Table = {
         *("interop", "arrays", "ir", "tree", "errors", "dtypes", "devices"),
         *("current_stream", "modes"),
     },
-    "jax": {"interop", "arrays", "ir", "tree", "errors", "devices"},
+    "jax": {"interop", "numpy", "arrays", "ir", "tree", "errors", "devices"},
     "tracegraph": {
         *("arrays", "callbacks", "capabilities", "control", "custom", "debug", "errors", "event"),
         *("ir", "limits", "linalg", "memory", "raw_memory", "nn", "numpy", "random", "inspection"),

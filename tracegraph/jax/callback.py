@@ -1,86 +1,202 @@
-"""A flat function as a function of JAX: a callback on the host, with rules for derivatives."""
+"""A flat function as a primitive of JAX: a callback on the host, with rules for transformations.
+
+    jvp        the pushforward of the function, a call that is linear in the tangents
+    transpose  of such a call, the pullback
+    vmap       the function of batches
+
+Each is such a primitive again, so that transformations nest.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import jax
 import numpy as np
+from jax.extend.core import Primitive
+from jax.interpreters import ad, batching, mlir
 
 from tracegraph.interop.flat_functions import FlatFunction
 from tracegraph.ir.types import ArrayType
 
 _INEXACT = "fcV"  # bfloat16 is of kind V
 
-JaxFunction = Callable[..., tuple[Any, ...]]
+call = Primitive("tracegraph_call")
+"""The results of a function on the host, for arrays and parameters ``function, weak, linear,
+transposed``.
+
+`weak` says which arguments are numbers without a dtype. The last `linear` arguments are tangents,
+in which the function is linear: `transposed` takes the other arguments and cotangents of the
+results, and returns cotangents of these tangents.
+"""
+call.multiple_results = True
 
 
-def jax_function(function: FlatFunction, weak: tuple[bool, ...]) -> JaxFunction:
-    """The function of JAX's arrays. `weak` says which arguments are numbers, without a dtype."""
-    found: JaxFunction | None = function.elsewhere.get(weak)
-    if found is None:
-        found = function.elsewhere.setdefault(weak, _jax_function(function, weak))
+def call_on_host(
+    function: FlatFunction, weak: tuple[bool, ...], values: Sequence[Any]
+) -> Sequence[Any]:
+    """The results of a function for arrays of JAX's, or for what it traces."""
+    found: Sequence[Any] = call.bind(
+        *values, function=function, weak=weak, linear=0, transposed=None
+    )
     return found
 
 
-def _jax_function(function: FlatFunction, weak: tuple[bool, ...]) -> JaxFunction:
-    @jax.custom_vjp
-    def called(*values: Any) -> tuple[Any, ...]:
-        types = [type_of_value(x, w) for x, w in zip(values, weak, strict=True)]
-        dtypes = [canonical(t) for t in function.result_types(types)]
-        out = [
-            jax.ShapeDtypeStruct(t.shape, dtype)
-            for t, dtype in zip(function.result_types(types), dtypes, strict=True)
+def canonical(dtype: Any) -> np.dtype[Any]:
+    """The dtype that JAX has for one: it has 64 bits only if it is told so."""
+    return np.dtype(jax.dtypes.canonicalize_dtype(dtype))
+
+
+def is_weak(x: Any) -> bool:
+    """Whether a value is a number without a dtype of its own, in JAX or as Python's."""
+    if isinstance(x, (bool, int, float, complex)) and not isinstance(x, np.generic):
+        return True
+    return bool(getattr(x, "weak_type", False)) and np.ndim(x) == 0
+
+
+@lru_cache(4096)
+def _result_types(function: FlatFunction, types: tuple[ArrayType, ...]) -> tuple[ArrayType, ...]:
+    return function.result_types(types)
+
+
+def _results(function: FlatFunction, weak: tuple[bool, ...], values: Sequence[Any]) -> list[Any]:
+    """The types of the results, as JAX has them."""
+    types = [ArrayType(x.dtype, x.shape, w) for x, w in zip(values, weak, strict=True)]
+    found = _result_types(function, tuple(types))
+    return [jax.ShapeDtypeStruct(t.shape, canonical(t.dtype)) for t in found]
+
+
+def _abstract(*values: Any, function: FlatFunction, weak: tuple[bool, ...], **_: Any) -> list[Any]:
+    results = _results(function, weak, values)
+    return [jax.core.ShapedArray(each.shape, each.dtype) for each in results]
+
+
+def _called_back(
+    *values: Any, function: FlatFunction, weak: tuple[bool, ...], **_: Any
+) -> Sequence[Any]:
+    given = [jax.numpy.asarray(x) for x in values]
+    results = _results(function, weak, given)
+
+    def run(*arrays: Any) -> tuple[Any, ...]:
+        pairs = zip(arrays, weak, strict=True)
+        found = function.on("host")(*[x.item() if w else np.asarray(x) for x, w in pairs])
+        return tuple([np.asarray(x, r.dtype) for x, r in zip(found, results, strict=True)])
+
+    found: Sequence[Any] = jax.pure_callback(run, tuple(results), *given)
+    return found
+
+
+def _jvp(
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    *,
+    function: FlatFunction,
+    weak: tuple[bool, ...],
+    linear: int,
+    transposed: FlatFunction | None,
+) -> tuple[Sequence[Any], Sequence[Any]]:
+    rule = {"function": function, "weak": weak, "linear": linear, "transposed": transposed}
+    outs = call.bind(*primals, **rule)
+    moving = tuple(
+        [
+            type(t) is not ad.Zero and np.dtype(x.dtype).kind in _INEXACT
+            for x, t in zip(map(_array, primals), tangents, strict=True)
         ]
-
-        def run(*arrays: Any) -> tuple[Any, ...]:
-            found = run_lanes(function, types, arrays)
-            return tuple([np.asarray(x, dtype) for x, dtype in zip(found, dtypes, strict=True)])
-
-        return tuple(jax.pure_callback(run, tuple(out), *values, vmap_method="expand_dims"))
-
-    def forward(*values: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        return called(*values), values
-
-    def backward(values: tuple[Any, ...], cotangents: tuple[Any, ...]) -> tuple[Any, ...]:
-        needed = tuple([jax.numpy.result_type(x).kind in _INEXACT for x in values])
-        differentiable = tuple([c.dtype != jax.dtypes.float0 for c in cotangents])
-        given = [c for c, d in zip(cotangents, differentiable, strict=True) if d]
-        pullback = function.pullback(needed, differentiable)
-        found = iter(jax_function(pullback, weak + (False,) * len(given))(*values, *given))
-        return tuple([next(found) if need else None for need in needed])
-
-    called.defvjp(forward, backward)
-    found: JaxFunction = called
-    return found
-
-
-def type_of_value(x: Any, weak: bool) -> ArrayType:
-    """The type of an array of JAX's, or of a number."""
-    return ArrayType(jax.numpy.result_type(x), np.shape(x), weak)
+    )
+    live = tuple([np.dtype(out.dtype).kind in _INEXACT for out in outs])
+    zeros = [
+        ad.Zero(jax.core.ShapedArray(out.shape, out.dtype if is_live else jax.dtypes.float0))
+        for out, is_live in zip(outs, live, strict=True)
+    ]
+    if not any(moving) or not any(live):
+        return outs, zeros
+    fixed = len(primals) - linear
+    if linear and not any(moving[:fixed]):  # tangents of tangents: it is linear in them
+        given = list(map(ad.instantiate_zeros, tangents[fixed:]))
+        return outs, call.bind(*primals[:fixed], *given, **rule)
+    given = [t for t, moves in zip(tangents, moving, strict=True) if moves]
+    found = iter(
+        call.bind(
+            *primals,
+            *given,
+            function=function.pushforward(moving, live),
+            weak=weak + (False,) * len(given),
+            linear=len(given),
+            transposed=function.pullback(moving, live),
+        )
+    )
+    return outs, [next(found) if is_live else z for z, is_live in zip(zeros, live, strict=True)]
 
 
-def canonical(type_: ArrayType) -> np.dtype[Any]:
-    """The dtype of a result in JAX, which has 64 bits only if it is told so."""
-    return np.dtype(jax.dtypes.canonicalize_dtype(type_.dtype))
+def _array(x: Any) -> Any:
+    return x if hasattr(x, "dtype") else jax.numpy.asarray(x)
 
 
-def run_lanes(
-    function: FlatFunction, types: Sequence[ArrayType], arrays: Sequence[Any]
-) -> tuple[Any, ...]:
-    """The results on the host. Axes in front of those of the types are lanes, of `jax.vmap`; an
-    argument with one lane along such an axis has the same in all.
-    """
-    values = [np.asarray(x) for x in arrays]
-    lanes = values[0].ndim - types[0].ndim if values else 0
-    for axis in reversed(range(lanes)):
-        several = [x.shape[axis] > 1 for x in values]
-        if not any(several):
-            function = function.batched((0,) * len(values))
-            continue
-        function = function.batched(tuple([0 if s else None for s in several]))
-        values = [x if s else x.squeeze(axis) for x, s in zip(values, several, strict=True)]
-    if not lanes:  # numbers are passed as numbers
-        values = [x.item() if t.weak else x for x, t in zip(values, types, strict=True)]
-    return function.on("host")(*values)
+def _transpose(
+    cotangents: Sequence[Any],
+    *values: Any,
+    function: FlatFunction,
+    weak: tuple[bool, ...],
+    linear: int,
+    transposed: FlatFunction | None,
+) -> list[Any]:
+    fixed = len(values) - linear
+    if transposed is None or any(map(ad.is_undefined_primal, values[:fixed])):
+        name = getattr(function.function, "__name__", "function")
+        raise TypeError(
+            f"{name}, of tracegraph.jax.wrap, is not known to be linear, so that jax cannot "
+            "transpose it; jax.vjp and jax.grad take it"
+        )
+    given = list(map(ad.instantiate_zeros, cotangents))
+    found = call_on_host(
+        transposed, weak[:fixed] + (False,) * len(given), [*values[:fixed], *given]
+    )
+    pairs = zip(values[fixed:], found, strict=True)
+    return [None] * fixed + [ct if ad.is_undefined_primal(x) else None for x, ct in pairs]
+
+
+def _batch(
+    values: Sequence[Any],
+    dims: Sequence[int | None],
+    *,
+    function: FlatFunction,
+    weak: tuple[bool, ...],
+    linear: int,
+    transposed: FlatFunction | None,
+) -> tuple[Sequence[Any], list[int]]:
+    fixed, given = len(values) - linear, list(map(_array, values))
+    count = next(x.shape[d] for x, d in zip(values, dims, strict=True) if d is not None)
+    moved, axes = [], list[int | None]()
+    for number, (x, dim) in enumerate(zip(given, dims, strict=True)):
+        if dim is not None:
+            moved.append(jax.numpy.moveaxis(x, dim, 0))
+        elif number < fixed:
+            moved.append(x)
+        else:  # so that cotangents are batched, too
+            moved.append(jax.numpy.broadcast_to(x, (count, *np.shape(x))))
+        axes.append(None if dim is None and number < fixed else 0)
+    if transposed is not None:
+        one = [
+            x if dim is None else jax.ShapeDtypeStruct(np.delete(x.shape, dim), x.dtype)
+            for x, dim in zip(given, dims, strict=True)
+        ]
+        results = (0,) * len(_results(function, weak, one))
+        transposed = transposed.batched((*axes[:fixed], *results))
+    found = call.bind(
+        *moved,
+        function=function.batched(tuple(axes)),
+        weak=tuple([w and axis is None for w, axis in zip(weak, axes, strict=True)]),
+        linear=linear,
+        transposed=transposed,
+    )
+    return found, [0] * len(found)
+
+
+call.def_impl(_called_back)
+call.def_abstract_eval(_abstract)
+mlir.register_lowering(call, mlir.lower_fun(_called_back, multiple_results=True))
+ad.primitive_jvps[call] = _jvp
+ad.primitive_transposes[call] = _transpose
+batching.primitive_batchers[call] = _batch

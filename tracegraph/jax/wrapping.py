@@ -2,48 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from functools import wraps
 from typing import Any
 
 import jax
+import numpy as np
 
+from tracegraph import numpy as tnp
 from tracegraph import tree
 from tracegraph.errors.tracebacks import entry_point
 from tracegraph.interop.flat_functions import FlatFunction, flat_of_tree
-from tracegraph.jax.callback import canonical, jax_function
+from tracegraph.jax.callback import call_on_host, canonical, is_weak
 
 __all__ = ["wrap"]
-
-_NUMBERS = (bool, int, float, complex)
 
 
 @entry_point
 def wrap(body: Callable[..., Any]) -> Callable[..., Any]:
     """A NumPy-style function as a function of JAX's arrays, which runs on the host.
 
-    A call is one program of the host; so is its backward pass, and each further derivative.
-    `jax.jit`, `jax.grad` of any order and `jax.vmap` take it: JAX calls back, by
-    `jax.pure_callback`, and lanes of `vmap` are computed together. It has no forward derivative
-    (`jax.jvp`). Elements of arrays on a GPU are copied to the host and back.
+    A call is one program of the host; so is each derivative of any order, forwards or backwards,
+    and so are all lanes of `jax.vmap` together. It works in `jax.jit`, in loops and branches of
+    JAX: JAX calls back, by `jax.pure_callback`. Elements of arrays on a GPU are copied to the host
+    and back.
 
     Args:
         body: takes and returns trees of arrays and numbers. It is traced, as by `tracegraph.jit`.
 
     Returns:
         A function of trees of JAX's arrays and numbers, with results of the dtypes that JAX has for
-        them: without ``jax_enable_x64``, those of 32 bits.
+        them: without ``jax_enable_x64``, those of 32 bits. Numbers, and scalars of JAX that are
+        weakly typed, are numbers to `body`: they take the dtypes of the arrays beside them.
 
     Raises:
-        TypeError: `body` is not callable.
+        TypeError: `body` is not callable. A call raises what tracing `body` raises.
 
     >>> import jax
     >>> f = wrap(lambda x: (x**2).sum())
-    >>> jax.grad(f)(jax.numpy.array([1.0, 2.0]))
+    >>> x = jax.numpy.array([1.0, 2.0])
+    >>> jax.grad(f)(x)
     Array([2., 4.], dtype=float32)
+    >>> jax.jvp(f, (x,), (x,))[1]
+    Array(10., dtype=float32)
     """
     if not callable(body):
         raise TypeError(f"wrap takes a function, got {body!r}")
+
+    @wraps(body)
+    def in_jax(*args: Any, **kwargs: Any) -> Any:
+        return tree.map(_in_dtype_of_jax, body(*args, **kwargs))
+
     known: dict[Hashable, tuple[FlatFunction, list[tree.Structure]]] = {}
 
     @wraps(body)
@@ -51,17 +60,20 @@ def wrap(body: Callable[..., Any]) -> Callable[..., Any]:
         leaves, structure = tree.flatten((args, kwargs))
         found = known.get(structure)
         if found is None:
-            found = known.setdefault(structure, flat_of_tree(body, structure, None))
+            found = known.setdefault(structure, flat_of_tree(in_jax, structure, None))
         function, results = found
+        flat: Sequence[Any]
         if any(isinstance(x, jax.core.Tracer) for x in leaves):
-            weak = tuple([isinstance(x, _NUMBERS) for x in leaves])
-            flat = jax_function(function, weak)(*leaves)
+            flat = call_on_host(function, tuple(map(is_weak, leaves)), leaves)
         else:
-            flat = tuple(map(_as_jax, function.on("host")(*leaves)))
+            given = [x.item() if isinstance(x, jax.Array) and is_weak(x) else x for x in leaves]
+            flat = [jax.numpy.asarray(x.data) for x in function.on("host")(*given)]
         return tree.unflatten(results[0], flat)
 
     return wrapped
 
 
-def _as_jax(x: Any) -> Any:
-    return jax.numpy.asarray(x.data, canonical(x.type))
+def _in_dtype_of_jax(x: Any) -> Any:
+    """A result in the dtype that JAX has for it, so that cotangents have it as well."""
+    dtype = np.result_type(x) if not hasattr(x, "dtype") else x.dtype
+    return x if dtype == canonical(dtype) else tnp.asarray(x, canonical(dtype))

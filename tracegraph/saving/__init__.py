@@ -8,6 +8,7 @@
     container   a zip of JSON and constants: limits, digests
     packing     Exported -> bytes
     files       `save`, and `load` with its checks
+    flat_programs    a program -> the file that C runs
 
 Words: here a *function* is exported to a file. `Compiled.export_graph` hands out a CUDA graph of
 this process; the two have nothing in common.

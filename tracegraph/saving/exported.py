@@ -24,6 +24,8 @@ from tracegraph.tracing.trace import current_trace
 from tracegraph.tracing.tracer import Tracer
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tracegraph.saving.targets import TargetSizes
 
 
@@ -205,10 +207,7 @@ class Exported:
         >>> double.targets["sm_90"][0].kernels
         1
         """
-        if re.fullmatch(r"sm_\d{2,3}", arch) is None:
-            raise ValueError(
-                f"{arch!r} is no architecture: GPUs of compute capability 9.0 are 'sm_90'"
-            )
+        _require_architecture(arch)
         from tracegraph.saving.targets import with_target
 
         self.entries = tuple([with_target(entry, self.signature, arch) for entry in self.entries])
@@ -229,6 +228,52 @@ class Exported:
 
         write_whole(bytes(self), path)
 
+    @entry_point
+    def save_flat(
+        self,
+        path: str | os.PathLike[str],
+        arch: str,
+        *,
+        program: int | None = None,
+        libraries: bool = True,
+    ) -> None:
+        """Write a program to a file that C runs, without Python: kernels for one GPU architecture.
+
+        The file has the CUDA graph as records, with compiled kernels and constants; the header
+        `c_loader` reads it. No GPU is needed to write it, but NVRTC, unless there is a target for
+        the architecture.
+
+        Args:
+            path: of the file.
+            arch: the architecture, such as ``"sm_90"``; later minor versions of it run the file.
+            program: the number of the program, if there are several.
+            libraries: without, matrix products and factorizations are kernels even where a library
+                of NVIDIA would be faster, for C cannot call it. Results are rounded otherwise then.
+
+        Raises:
+            UnsavableError: the program calls a library, or prints; the message has the line.
+            ValueError: there is no such architecture or program.
+            RuntimeError: there is no NVRTC, or it does not know the architecture.
+            OSError: the file cannot be written.
+        """
+        from tracegraph.saving.flat_programs import flat_program
+        from tracegraph.saving.packing import write_whole
+
+        _require_architecture(arch)
+        data = flat_program(self.signature, self.entries, arch, program, libraries)
+        write_whole(data, path)
+
+    @staticmethod
+    def c_loader() -> Path:
+        """The C header that runs files of `save_flat`: ``tracegraph_load.h``.
+
+        It needs no other file of tracegraph, no header of CUDA, and at run time the driver alone.
+
+        >>> Exported.c_loader().name
+        'tracegraph_load.h'
+        """
+        return compiler().c_loader()
+
     def __bytes__(self) -> bytes:
         from tracegraph.saving.packing import file_of
 
@@ -247,6 +292,11 @@ class Exported:
             lines += [f"target {arch}: {sizes}" for sizes in programs]
         lines.append(f"constants: {self.constant_bytes} B; ops: {', '.join(ops) or 'none'}")
         return "\n\n".join(("\n".join(lines), *map(str, self.programs)))
+
+
+def _require_architecture(arch: str) -> None:
+    if re.fullmatch(r"sm_\d{2,3}", arch) is None:
+        raise ValueError(f"{arch!r} is no architecture: GPUs of compute capability 9.0 are 'sm_90'")
 
 
 def _parameters(signature: Signature) -> inspect.Signature:

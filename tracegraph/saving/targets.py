@@ -30,10 +30,15 @@ def with_target(entry: SavedProgram, signature: Signature, arch: str) -> SavedPr
         UnsavableError: it has what no target can bring along; the message has the line.
         RuntimeError: it does not compile, or there is no compiler.
     """
-    key = entry.key()
-    structure = entry.result_structure(key)
-    traced = Traced(entry.program, key, structure, signature, "cuda", "kept", compiler)
+    traced = traced_for_gpus(entry, signature)
     target = compiler().target_of(traced.lower().plan, arch)
     known = {} if entry.targets is None else entry.targets.by_arch
     targets = SavedTargets(traced.out_types, traced.ranges, {**known, arch: target})
     return replace(entry, targets=targets)
+
+
+def traced_for_gpus(entry: SavedProgram, signature: Signature) -> Traced:
+    """A program as it is when its function has been traced."""
+    key = entry.key()
+    structure = entry.result_structure(key)
+    return Traced(entry.program, key, structure, signature, "cuda", "kept", compiler)

@@ -21,6 +21,8 @@ from tracegraph.staging.program_function import StoredTarget
 from tracegraph.staging.scratch import Scratch
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tracegraph.inspection.tables import Report
 
 
@@ -221,6 +223,24 @@ class Compiler(Protocol):
             MalformedTargetError: it is not well formed.
         """
 
+    def plan_without_libraries(self, program: Program, donated: Sequence[int] = ()) -> Any:
+        """The Plan of a program for a GPU, which calls a library only for what there are no kernels
+        of our own for.
+        """
+
+    def flat_file_of(
+        self, target: StoredTarget, inputs: Sequence[str], outputs: Sequence[str]
+    ) -> bytes:
+        """A target as the file that the C loader reads. Arguments and results have names there.
+
+        Raises:
+            UnsavableError: it has what C cannot have; the message has the line.
+            MalformedTargetError: it is not well formed.
+        """
+
+    def c_loader(self) -> Path:
+        """The header of the C loader."""
+
     def cache_contents(self) -> tuple[str | None, str, int, int]:
         """The folder of the cache on disk, or None and why there is none; bytes, and entries."""
 
@@ -229,6 +249,11 @@ class Compiler(Protocol):
 
     def backend(self, device: str) -> Backend:
         """The backend of a device."""
+
+    def open_early(self, device: str) -> None:
+        """Begin to open a device that is soon needed, beside other work. What fails is told when it
+        is needed.
+        """
 
     def synchronize(self) -> None:
         """Wait for all work of the devices in use."""

@@ -95,7 +95,7 @@ def _is_exchangeable(
             return False
         if new in writes and not filled:
             own = nests.get(node, ()) if isinstance(node, KernelNode) else ()
-            filled = any(_fills_all(nest, new) for nest in own)
+            filled = any(fills_all(nest, new) for nest in own)
             if not filled:
                 return False
     return filled
@@ -118,7 +118,7 @@ def _accesses(
     return reads, writes
 
 
-def _fills_all(nest: CanonicalNest, buffer: Buffer) -> bool:
+def fills_all(nest: CanonicalNest, buffer: Buffer) -> bool:
     """Whether a nest that always runs writes each element of a buffer."""
     return not nest.predicates and any(
         store.buffer is buffer and _fills(store, space) for store, space in _stores(nest)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Set
 
 from lowering.codegen.effects.signals import STOP_WATCH
 from lowering.codegen.kernel_code import (
+    FEW_BLOCKS,
     NAME,
     KernelCode,
     declare_parameters,
@@ -20,6 +21,7 @@ from lowering.codegen.persistent.lane_kernel import lane_text
 from lowering.codegen.persistent.peer_rooms import SentStop, declare_exchanges, save_turns
 from lowering.codegen.persistent.persistent_layout import PersistentLayout, accessed
 from lowering.codegen.persistent.phases import PhaseWriter, declare_words
+from lowering.codegen.persistent.sent_in_turns import sent_in_turns
 from lowering.codegen.persistent.storage import (
     Storage,
     bring_home,
@@ -83,9 +85,14 @@ def persistent_text(
     exchanges = _exchanges(layout, scope, surroundings, storage)
     watched = bool(whiles) and all(map(in_lockstep, whiles))
     stop = SentStop(surroundings.stop_flag, watched)
-    _write_body(writer, node, layout, storage, exchanges, offsets, stop)
+    turns = {
+        loop: sent_in_turns(loop, layout, surroundings) for loop in whiles if in_lockstep(loop)
+    }
+    phases = PhaseWriter(writer, scope, layout, exchanges, offsets, stop, turns)
+    _write_body(writer, node, layout, storage, phases)
     cluster = scope.blocks if scope.clustered else 1
-    text = function(declared, writer.text, scope.threads, cluster=cluster, dependents=False)
+    early = node.exchange is not None and scope.blocks <= FEW_BLOCKS
+    text = function(declared, writer.text, scope.threads, cluster=cluster, dependents=early)
     grid, block = (scope.blocks, 1, 1), (scope.threads, 1, 1)
     together, peers = scope.blocks > 1 and node.exchange is None, layout.peers.tables
     return text, KernelCode(NAME, parameters, grid, block, storage.end, cluster, together, peers)
@@ -96,9 +103,7 @@ def _write_body(
     node: PersistentKernelNode,
     layout: PersistentLayout,
     storage: Storage,
-    exchanges: Mapping[WhileNode, tuple[Exchange, ...]],
-    offsets: Mapping[Buffer, int],
-    stop: SentStop,
+    phases: PhaseWriter,
 ) -> None:
     """Write the phases, between loading what the kernel keeps and saving it."""
     scope = node.scope
@@ -110,10 +115,9 @@ def _write_body(
     declare_words(writer, layout.slots, scope, words)
     declare_exchanges(writer, layout.peers, scope)
     declare_storage(writer, storage, scope)
-    moved = [each.old for found in exchanges.values() for each in found]
+    moved = [each.old for found in phases.exchanges.values() for each in found]
     moved = [buffer for buffer in moved if buffer not in storage.placed]
     declare_homes(writer, moved)
-    phases = PhaseWriter(writer, scope, layout, exchanges, offsets, stop)
     if storage.loaded:
         phases.barrier()
     phases.graph(node.graph)

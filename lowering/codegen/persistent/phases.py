@@ -19,6 +19,7 @@ from lowering.codegen.persistent.exchanges import Exchange
 from lowering.codegen.persistent.peer_exchanges import write_exchange
 from lowering.codegen.persistent.peer_rooms import SentStop
 from lowering.codegen.persistent.persistent_layout import WORDS, PersistentLayout
+from lowering.codegen.persistent.sent_in_turns import declare_turns, needs_no_barrier, take_turns
 from lowering.codegen.persistent.storage import MAX_UNROLLED
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.conditional_nodes import IfElseNode, SwitchNode, WhileNode
@@ -40,7 +41,8 @@ class PhaseWriter:
     """Writes the nodes of the graphs of one kernel.
 
     `exchanges` has the carries of each loop that exchange their buffers: nothing copies them.
-    `offsets` places scratch buffers. `stop` is the stop flag.
+    `offsets` places scratch buffers. `stop` is the stop flag. `turns` has what each loop sends in
+    turns.
     """
 
     writer: SourceWriter
@@ -49,6 +51,7 @@ class PhaseWriter:
     exchanges: Mapping[WhileNode, tuple[Exchange, ...]]
     offsets: Mapping[Buffer, int]
     stop: SentStop
+    turns: Mapping[WhileNode, Mapping[Buffer, int]] = field(default_factory=dict)
     _waiting: set[Node] = field(default_factory=set)
     """The nodes that no barrier separates from what is written next."""
     _in_each_block: set[Node] = field(default_factory=set)
@@ -59,6 +62,8 @@ class PhaseWriter:
     """Whether they use the shared memory of phases."""
     _blocks: int = 0
     """Their virtual blocks."""
+    _since: set[Node] | None = None
+    """Those since a step began, as long as no barrier was written."""
     _nests: dict[KernelNode, list[CanonicalNest]] = field(init=False)
     """The nests that are written."""
 
@@ -101,6 +106,8 @@ class PhaseWriter:
             self._blocks_are_apart = False
 
     def _write(self, node: Node) -> None:
+        if self._since is not None:
+            self._since.add(node)
         match node:
             case KernelNode():
                 self._write_kernel(node)
@@ -125,6 +132,7 @@ class PhaseWriter:
         elif self.scope.threads > 1:
             self.writer.line(_BLOCK_BARRIER)
         self._waiting.clear()
+        self._since = None
         self._in_each_block.clear()
         self._shares = self._blocks_are_apart = False
         self._blocks = 0
@@ -133,7 +141,7 @@ class PhaseWriter:
         """Write collectives that are carried out at once."""
         room = self.layout.peers.rooms[node]
         write_exchange(self.writer, self.scope, node, room, self.stop)
-        if room.small:
+        if room.form == "small":
             self._in_each_block.add(node)
             self._blocks_are_apart = True
 
@@ -190,6 +198,8 @@ class PhaseWriter:
     def _write_while(self, node: WhileNode) -> None:
         """Write a loop."""
         writer, name = self.writer, word(node.condition)
+        turns = self.turns.get(node, {})
+        declare_turns(writer, turns)
         entry = name if node.entry is None else writer.pointers[node.entry]
         turn, go = f"turn{node.condition}", f"go{node.condition}"
         writer.line(f"bool {go} = *{entry} != 0;")
@@ -200,12 +210,42 @@ class PhaseWriter:
             if self.scope.threads > 1:
                 place = f"words + {WORDS * self.layout.slots[node.condition]} + {turn}"
                 writer.line(f"{_WORD}* const {name} = {place};")
-            self.graph(node.body)
-            self.barrier()
+            self._step(node, turns)
             for each in self.exchanges.get(node, ()):
                 new, old = writer.pointers[each.new], writer.pointers[each.old]
                 writer.line(f"tg_exchange({new}, {old});")
             writer.line(f"{go} = *{name} != 0;")
+
+    def _step(self, node: WhileNode, turns: Mapping[Buffer, int]) -> None:
+        """Write the body of a loop, and the barrier behind it, unless none is needed."""
+        if self.scope.blocks == 1 or self.exchanges.get(node) or not _is_plain(node.body):
+            self.graph(node.body)
+            self.barrier()
+            return
+        begun = self._begin()
+        self.graph(node.body)
+        if (
+            self._since is None
+            and self._waiting
+            and self._waiting <= self._in_each_block
+            and needs_no_barrier(self._waiting, begun, turns, self.offsets)
+        ):
+            self.writer.line(_BLOCK_BARRIER)
+            self._blocks_are_apart = False
+        else:
+            self.barrier()
+        take_turns(self.writer, turns)
+
+    def _begin(self) -> set[Node]:
+        """Collect what is written from here to the next barrier."""
+        found: set[Node] = set()
+        self._since = found
+        return found
+
+
+def _is_plain(graph: Graph) -> bool:
+    """Whether a body has no loops and branches inside."""
+    return all(isinstance(node, KernelNode | LibraryNode) for node in graph.nodes)
 
 
 def _cost(nest: CanonicalNest) -> int:

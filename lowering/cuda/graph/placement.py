@@ -11,7 +11,7 @@ from lowering.cuda.compilation.plan_code import PlanCode
 from lowering.cuda.graph.definition import Definition
 from lowering.cuda.graph.fixed_layout import FixedLayout, Piece
 from lowering.cuda.graph.node_owners import allocation
-from lowering.cuda.graph.peer_links import link_peers
+from lowering.cuda.graph.peer_links import is_reached, link_peers
 from lowering.cuda.graph.small_inputs import ValueSlot
 from lowering.cuda.interface import Allocation, Event, GraphMemory
 from lowering.cuda.libraries.library_calls import PreparedCalls, outside, workspace_offsets
@@ -119,7 +119,8 @@ def place(
     elif arena_bytes:
         arena = (stream.arenas.shared if share else stream.arenas.private)(arena_bytes)
     size = layout.nbytes
-    memory = stream.heap.allocate(size, "constants", stream.driver) if size else None
+    take = stream.heap.allocate_shared if is_reached(code.unit) else stream.heap.allocate
+    memory = take(size, "constants", stream.driver) if size else None
     definition.slots.retain(arena, memory, constants.memory)
     home = arena or scratch
     base, arena_base = (0 if each is None else each.pointer for each in (memory, home))
@@ -141,7 +142,7 @@ def place(
         stop_flag[plan.stop_flag] = word.pointer
     libraries = workspace_offsets(code.calls)
     kernels = {node: base + offset for node, offset in layout.workspaces.items()}
-    link_peers(code.unit, kernels, stream.driver)
+    link_peers(code.unit, kernels, memory, stream.driver)
     return Placement(
         addresses={**addresses, **constants.addresses, **stop_flag, **fixed},
         workspaces={

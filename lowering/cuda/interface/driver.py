@@ -15,7 +15,14 @@ from lowering.cuda.interface.graph_nodes import (
     NodesView,
     TiedGraph,
 )
-from lowering.cuda.interface.handles import Allocation, Event, ForeignArray, HostAllocation, Timer
+from lowering.cuda.interface.handles import (
+    Allocation,
+    Event,
+    ForeignArray,
+    HostAllocation,
+    SharedAllocation,
+    Timer,
+)
 from lowering.cuda.interface.launch import Launch
 from lowering.cuda.interface.libraries import Library
 from lowering.cuda.libraries.capture_lock import CaptureLock
@@ -79,6 +86,16 @@ class Driver(Protocol):
 
         Raises:
             RuntimeError: one of them cannot.
+        """
+
+    def allocate_shared(self, nbytes: int) -> SharedAllocation:
+        """As `allocate`, of memory that other processes of the machine can open."""
+
+    def open_shared(self, name: bytes) -> int:
+        """The address of memory that another process has allocated to be shared, by its name.
+
+        Raises:
+            RuntimeError: it cannot be reached.
         """
 
     def memory_info(self) -> tuple[int, int]:

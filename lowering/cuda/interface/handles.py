@@ -8,7 +8,7 @@ import numpy as np
 
 from tracegraph.generated.dataclass import dataclass
 
-__all__ = ["Allocation", "Event", "ForeignArray", "HostAllocation", "Timer"]
+__all__ = ["Allocation", "Event", "ForeignArray", "HostAllocation", "SharedAllocation", "Timer"]
 
 
 class Allocation(Protocol):
@@ -21,6 +21,14 @@ class Allocation(Protocol):
     @property
     def nbytes(self) -> int:
         """The size."""
+
+
+class SharedAllocation(Allocation, Protocol):
+    """Device memory that other processes of the machine can open by a name. It is not freed."""
+
+    @property
+    def name(self) -> bytes:
+        """What is told to the others."""
 
 
 class HostAllocation(Protocol):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
-from lowering.cuda.interface import LOOKED_AT, Allocation, Driver, Event
+from lowering.cuda.interface import LOOKED_AT, Allocation, Driver, Event, SharedAllocation
 from lowering.cuda.memory.accounting import Holdings, Purpose
 from lowering.cuda.streams.timeline import Timeline
 from tracegraph.concurrency.weak_set import ConcurrentWeakSet
@@ -68,6 +68,12 @@ class Heap:
         driver = driver or self.timeline.driver
         driver.release_tied(LOOKED_AT)
         memory = self.relieved(partial(driver.allocate, nbytes), nbytes)
+        self.holdings.enter(memory, purpose, nbytes)
+        return memory
+
+    def allocate_shared(self, nbytes: int, purpose: Purpose, driver: Driver) -> SharedAllocation:
+        """As `allocate`, of memory that other processes reach."""
+        memory = self.relieved(partial(driver.allocate_shared, nbytes), nbytes)
         self.holdings.enter(memory, purpose, nbytes)
         return memory
 

@@ -1,6 +1,6 @@
 """Object files on disk: none is compiled twice, by any process of the user.
 
-A key is made of the text of the module with the library's functions, and of all that compiles it.
+A key is made of the text of the module, of the library's functions, and of all that compiles it.
 Where the folder cannot be used, nothing is kept.
 """
 
@@ -12,25 +12,26 @@ from hashlib import sha256
 from lowering.disk_cache.location import code_store
 from lowering.disk_cache.store import CodeStore
 from lowering.native.compilation.compiler import Level, compiler_identity
+from lowering.native.library.load import ModuleText
 
 
-def key_of(text: str, level: Level) -> bytes:
+def key_of(module: ModuleText, level: Level) -> bytes:
     """The key of a module's code."""
-    return sha256("\0".join((*compiler_identity(level), text)).encode()).digest()
+    return sha256("\0".join((*compiler_identity(level), *module.parts())).encode()).digest()
 
 
-def kept(text: str, level: Level) -> bytes | None:
+def kept(module: ModuleText, level: Level) -> bytes | None:
     """The object file of a module, if it was kept."""
     store = _store()
-    return None if store is None else store.get(key_of(text, level))
+    return None if store is None else store.get(key_of(module, level))
 
 
-def keep(text: str, level: Level, code: bytes) -> None:
+def keep(module: ModuleText, level: Level, code: bytes) -> None:
     """Keep the object file of a module, where that is possible."""
     store = _store()
     if store is not None:
         with suppress(OSError):
-            store.put(key_of(text, level), code)
+            store.put(key_of(module, level), code)
 
 
 def why_not_kept() -> str:

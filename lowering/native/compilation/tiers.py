@@ -17,6 +17,7 @@ from lowering.native.compilation.background import in_background
 from lowering.native.compilation.code_files import keep, kept
 from lowering.native.compilation.compiler import Level, Loaded, Phase, compile, load
 from lowering.native.compilation.llvm_turns import first_in_llvm, in_llvm
+from lowering.native.library.load import ModuleText
 
 Entry = Callable[[int], int]
 """The function of loaded code: from the address of a table to 0, or 1 if a call failed."""
@@ -26,7 +27,7 @@ class Tiers:
     """The code of modules; `function` makes the entry of loaded code.
 
     Args:
-        texts: modules that define all that they call.
+        modules: their texts.
         name: the function to call.
         first: the level to begin with. If full code is on disk, it begins with that.
 
@@ -35,9 +36,13 @@ class Tiers:
     """
 
     def __init__(
-        self, texts: Sequence[str], name: str, first: Level, function: Callable[[Loaded], Entry]
+        self,
+        modules: Sequence[ModuleText],
+        name: str,
+        first: Level,
+        function: Callable[[Loaded], Entry],
     ) -> None:
-        self._texts, self._name, self._function = texts, name, function
+        self._modules, self._name, self._function = modules, name, function
         self._lock = Lock()
         self._exchange: Callable[[Entry], None] | None = None
         found = self._found("full")
@@ -58,13 +63,13 @@ class Tiers:
 
     def _found(self, level: Level) -> list[bytes | None]:
         """The object files of a level that are on disk."""
-        return [kept(text, level) for text in self._texts]
+        return [kept(module, level) for module in self._modules]
 
     def _made(self, level: Level, found: Sequence[bytes | None]) -> Loaded:
         """The code of a level, while a caller waits; only what was not `found` is compiled."""
         with first_in_llvm():
-            pairs = zip(self._texts, found, strict=True)
-            codes = [code or _compiled(text, level) for text, code in pairs]
+            pairs = zip(self._modules, found, strict=True)
+            codes = [code or _compiled(module, level) for module, code in pairs]
             return load(codes, self._name)
 
     def _counted(self, quick: Entry, code: Loaded) -> Entry:
@@ -100,10 +105,10 @@ class Tiers:
             self._exchange(entry)
 
 
-def _compiled(text: str, level: Level, phase: Phase = nullcontext) -> bytes:
+def _compiled(module: ModuleText, level: Level, phase: Phase = nullcontext) -> bytes:
     """The code of a module, which is kept."""
-    code = compile(text, level, phase)
-    keep(text, level, code)
+    code = compile(module.joined(), level, phase)
+    keep(module, level, code)
     return code
 
 
@@ -112,11 +117,14 @@ def _finish_in_background(reference: ref[Tiers], quick: Loaded) -> Loaded:
     with in_llvm():  # who has the last reference frees code, which must not be so at a fork
         tiers = reference()
         is_wanted = tiers is not None and tiers.level == "quick"
-        texts, name = (tiers._texts, tiers._name) if tiers is not None and is_wanted else ((), "")
+        modules: Sequence[ModuleText] = ()
+        name = ""
+        if tiers is not None and is_wanted:
+            modules, name = tiers._modules, tiers._name
         del tiers  # it may be dropped while its code is compiled
     codes = []
-    for text in texts:
-        codes.append(kept(text, "full") or _compiled(text, "full", in_llvm))
+    for module in modules:
+        codes.append(kept(module, "full") or _compiled(module, "full", in_llvm))
         if reference() is None:
             return quick
     if codes:

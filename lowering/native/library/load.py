@@ -9,9 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache
+from hashlib import sha256
 from importlib.resources import files
+from typing import TYPE_CHECKING
 
 from tracegraph.generated.dataclass import dataclass
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
 
 POOL = ("tgp_run", "tgp_want", "tgp_work")
 """The functions of the pool of threads."""
@@ -108,11 +113,41 @@ def _symbol(line: str) -> str:
     return found[0]
 
 
+@dataclass(frozen=True, slots=True)
+class ModuleText:
+    """The text of a module, and the library functions that it calls."""
+
+    text: str
+    functions: frozenset[str]
+
+    def joined(self) -> str:
+        """The text with the definitions of these functions.
+
+        Raises:
+            KeyError: the library has no function of a name.
+        """
+        return joined(self.text, self.functions)
+
+    def parts(self) -> tuple[str, ...]:
+        """What the joined text depends on. It takes 1 ms, where the library's text takes 6 to read:
+        code on disk is found by this.
+        """
+        return self.text, *sorted(self.functions), _digest()
+
+
+@cache
+def _digest() -> str:
+    return sha256(_file().read_bytes()).hexdigest()
+
+
+def _file() -> Traversable:
+    return files("lowering.native.library").joinpath("functions.ll")
+
+
 @cache
 def _blocks() -> Mapping[str, str]:
     """Every constant, declaration and definition by its name."""
-    file = files("lowering.native.library").joinpath("functions.ll")
-    text = file.read_bytes().decode("ascii")
+    text = _file().read_bytes().decode("ascii")
     found = {}
     for block in text.rstrip("\n").split("\n\n@"):
         name, _, rest = block.removeprefix("@").partition(":\n")

@@ -182,8 +182,32 @@ class Rendezvous:
         self._changed.notify_all()
 
 
+class BuildMeeting(Protocol):
+    """Where those that make the graphs of a mesh, one for each device, tell one another something.
+
+    `of_processes` says whether each of them is a process.
+    """
+
+    of_processes: bool
+
+    def group(self, device: int, axes: Sequence[str]) -> tuple[int, ...]:
+        """The devices that differ from this one along these axes alone, in order."""
+
+    def gather(self, device: int, given: Any) -> list[Any]:
+        """What each device gives, as data for JSON, once all have given something.
+
+        Raises:
+            BaseException: why another one comes no more.
+        """
+
+    def fail(self, failure: BaseException) -> None:
+        """A device comes no more."""
+
+
 class PeerMeeting:
-    """Where the threads that make the graphs of a mesh of this shape tell one another something."""
+    """The meeting of threads of one process that make the graphs of a mesh of this shape."""
+
+    of_processes = False
 
     def __init__(self, axes: Mapping[str, int]) -> None:
         self._lines = Rendezvous(axes)
@@ -197,11 +221,7 @@ class PeerMeeting:
         return self._lines.group(device, axes)
 
     def gather(self, device: int, given: Any) -> list[Any]:
-        """What each device gives, once all have given something.
-
-        Raises:
-            BaseException: why another one comes no more.
-        """
+        """As `BuildMeeting`."""
         self._given[device] = given
         try:
             self._all_here.wait()
@@ -223,7 +243,7 @@ class _Place(threading.local):
     rendezvous: MeetingPlace | None = None
     communicators: Any = None
     together: Any = None
-    peers: PeerMeeting | None = None
+    peers: BuildMeeting | None = None
     device: int = 0
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from lowering.plan.reports.profile import Profile
 from lowering.plan.reports.rooflines import microseconds
 from lowering.plan.reports.trace_events import trace_events
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.inspection.tables import Report
 from tracegraph.inspection.tabulated import Tabulated
 

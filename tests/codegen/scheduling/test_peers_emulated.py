@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tracegraph
+from lowering.codegen import unit_source
 from lowering.plan.nodes import LibraryNode, launched
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.target.overrides import override
@@ -36,8 +37,13 @@ from tracegraph import PartitionSpec as P
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs g++")
 
 SCOPES = (Scope(1, 1), Scope(1, 64), Scope(3, 32), Scope(4, 32, clustered=True))
-SMALL = "lowering.plan.calls.collectives.SMALL_BYTES"
-"""Zero has all arrays stored; else those of these programs travel as words."""
+FORMS = ("small", "words", "arrays")
+
+
+def form_of_all(form: str) -> Any:
+    """A context in which all exchanges have a form, if they can."""
+    limits = {"SMALL_BYTES": 4096 * (form == "small"), "WORDS_BYTES": 4096 * (form == "words")}
+    return mock.patch.multiple("lowering.plan.calls.collectives", **limits)
 
 
 def emulated(
@@ -61,12 +67,12 @@ def repeated(program: Program) -> Any:
     return fun
 
 
-@given(programs(("what all have",)), arrays, st.sampled_from(SCOPES), st.sampled_from([0, 4096]))
-@settings(max_examples=8, deadline=None)
-def test_random_programs(program: Program, x: Any, scope: Scope, small: int) -> None:
+@given(programs(("what all have",)), arrays, st.sampled_from(SCOPES), st.sampled_from(FORMS))
+@settings(max_examples=10, deadline=None)
+def test_random_programs(program: Program, x: Any, scope: Scope, form: str) -> None:
     s = np.linspace(-1, 1, M)
     specs = (P("x"), P())
-    with TemporaryDirectory() as folder, mock.patch(SMALL, small):
+    with TemporaryDirectory() as folder, form_of_all(form):
         fun = repeated(program)
         device = emulated(fun, MESH, specs, specs, x, s, scope=scope, folder=Path(folder))
         for seed in range(3):  # other values each time: those of the last time would be wrong
@@ -81,16 +87,16 @@ def test_random_programs(program: Program, x: Any, scope: Scope, small: int) -> 
     programs(("what all have",)),
     arrays,
     st.sampled_from(["conditional", "unrolled"]),
-    st.sampled_from([0, 4096]),
+    st.sampled_from(FORMS),
 )
 @settings(max_examples=6, deadline=None)
 def test_collectives_in_kernels_of_their_own(
-    program: Program, x: Any, schedule: str, small: int
+    program: Program, x: Any, schedule: str, form: str
 ) -> None:
     s, specs = np.linspace(-1, 1, M), (P("x"), P())
     gpus = Mesh(tuple(MESH.shape.values()), MESH.axis_names, device="cuda")
     blocks = mock.patch("lowering.planning.libraries.exchange_kernels.BLOCK_BYTES", 64)
-    with TemporaryDirectory() as folder, mock.patch(SMALL, small), blocks:
+    with TemporaryDirectory() as folder, form_of_all(form), blocks:
         with override(loops=schedule):
             given = (repeated(program), gpus, specs, specs, x, s)
             device = EmulatedMesh(*given, folder=Path(folder))
@@ -123,20 +129,42 @@ def of_all_dtypes(*given: Any) -> Any:
     return tracegraph.fori_loop(0, 2, lambda i, state: tuple(map(exchange, state)), given)
 
 
-@pytest.mark.parametrize("small", [0, 4096])
-def test_all_kinds_on_a_grid(small: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("form", FORMS)
+def test_all_kinds_on_a_grid(form: str, tmp_path: Path) -> None:
     mesh = Mesh((2, 3), ("x", "y"), device="host")
     rng = np.random.default_rng(0)
     launches = [[(8 * rng.random((6, 75))).astype(d) for d in DTYPES] for _ in range(3)]
     specs = (P(("x", "y")),) * len(DTYPES)
     mapped = tracegraph.jit(shard(of_all_dtypes, mesh=mesh, in_specs=specs, out_specs=specs))
-    with mock.patch(SMALL, small):
+    with form_of_all(form):
         device = emulated(
             of_all_dtypes, mesh, specs, specs, *launches[0], scope=Scope(2, 32), folder=tmp_path
         )
         for seed, given in enumerate(launches):
             for one, other in zip(device(*given, seed=seed), mapped(*given), strict=True):
                 np.testing.assert_allclose(one, np.asarray(other), 1e-2, 1e-2)
+
+
+def test_blocks_go_on_to_the_next_step_from_a_sum(tmp_path: Path) -> None:
+    """There is one barrier of all blocks in a step: what they send takes turns."""
+
+    def fun(x: Any) -> Any:
+        def step(_: Any, state: Any) -> Any:
+            x, total = state
+            x = 0.5 * x + 1e-3 * total
+            return x, tracegraph.psum(np.sum(x), "x")
+
+        return tracegraph.fori_loop(0, 7, step, (x, 0.0))
+
+    mesh, x = Mesh(2, "x", device="host"), np.random.default_rng(3).standard_normal(5000)
+    specs = P("x"), (P("x"), P())
+    mapped = tracegraph.jit(shard(fun, mesh=mesh, in_specs=specs[0], out_specs=specs[1]))
+    device = emulated(fun, mesh, *specs, x, scope=Scope(3, 32), folder=tmp_path)
+    (source,) = [f for f in unit_source(device.plan).functions.values() if "other_p" in f]
+    assert source.count("tg_grid_barrier") == 2  # one is in front of the loop
+    for seed in range(6):
+        for found, wanted in zip(device(x + seed, seed=seed), mapped(x + seed), strict=True):
+            np.testing.assert_allclose(found, np.asarray(wanted), 1e-12)
 
 
 def test_turns_go_on_from_launch_to_launch(tmp_path: Path) -> None:

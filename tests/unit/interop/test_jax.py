@@ -25,17 +25,44 @@ def test_transformations_of_jax() -> None:
     for transformed in (
         lambda f: f(x, w),
         lambda f: jax.jit(jax.value_and_grad(f, (0, 1)))(x, w),
-        lambda f: jax.jacrev(jax.grad(f))(x, w),
         lambda f: jax.vmap(f, (0, None))(several, w),
         lambda f: jax.jit(jax.vmap(jax.grad(f, 1), (0, None)))(several, w),
         lambda f: jax.grad(lambda x: jax.vmap(f, (0, None))(x, w).sum())(several),
         lambda f: jax.vmap(jax.vmap(f, (None, 0)), (0, None))(several, w[None]),
+        lambda f: jax.jit(lambda *xs: jax.jvp(f, xs, xs))(x, w),
+        lambda f: jax.hessian(f)(x, w),
+        lambda f: jax.vmap(lambda t: jax.jvp(lambda x: f(x, w), (x,), (t,))[1])(several),
+        lambda f: jax.grad(lambda w: jax.vmap(f, (2, None))(several.T.swapaxes(0, 1), w).sum())(w),
+        lambda f: jax.grad(jax.checkpoint(lambda x: in_a_scan(f, x, w)))(x),
     ):
         found, expected = map(jax.tree.leaves, (transformed(wrapped), transformed(of_jax)))
         for one, other in zip(found, expected, strict=True):
             assert isinstance(one, jax.Array)
             assert one.dtype == other.dtype
             np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+
+
+def in_a_scan(f: Any, x: Any, w: Any) -> Any:
+    def step(carry: Any, _: Any) -> Any:
+        found = f(carry, w)
+        return carry + found / 8, jax.lax.cond(found > 1, lambda: found, lambda: found * 2)
+
+    return jax.lax.scan(step, x, None, length=3)[1].sum()
+
+
+def test_numbers_take_the_dtypes_of_arrays() -> None:
+    f, x = tracegraph.jax.wrap(lambda x, k: x * k), jax.numpy.ones(2, "bfloat16")
+    for scalar in (2.5, jax.numpy.asarray(2.5), jax.numpy.float32(2.5)):
+        expected = (x * scalar).dtype
+        assert f(x, scalar).dtype == jax.jit(f)(x, scalar).dtype == expected
+        assert jax.jvp(lambda k: f(x, k), (scalar,), (1.0,))[1].dtype == expected
+    assert jax.grad(f)(3.0, 2.0) == 2
+
+
+def test_what_jax_cannot_transpose_says_so() -> None:
+    f = tracegraph.jax.wrap(lambda x: 2 * x)
+    with pytest.raises(TypeError, match="is not known to be linear"):
+        jax.linear_transpose(f, jax.numpy.ones(2))(jax.numpy.ones(2))
 
 
 def test_arguments_and_results_are_trees_of_any_dtype() -> None:

@@ -1,10 +1,12 @@
 """Records as JSON.
 
-Functions := [Record…]                 programs in it call functions with smaller numbers
-Record    := {"kind", name of a field: attribute | Traced | Rule}
-Traced    := {"program": Program, "constants": [name of an entry…], "zeros"?: [bool…]}
-           | {"fault": text}
-Rule      := null | "reference" | {"rule": [Traced | -1 | 0 | 1…]}
+    Functions := [Record…]                 programs in it call functions with smaller numbers
+    Record    := {"kind", name of a field: attribute | Traced | Rule}
+    Traced    := {"program": Program, "constants": [name of an entry…], "zeros"?: [bool…]}
+               | {"fault": text}
+    Rule      := null | "reference" | {"rule": [Traced | -1 | 0 | 1…]}
+
+Attributes are as in programs.
 """
 
 from __future__ import annotations

@@ -13,9 +13,12 @@ import numpy as np
 import pytest
 
 import tracegraph
+from lowering.backends import mesh as mesh_backend
 from lowering.backends.mesh import MeshBackend
 from lowering.cuda.libraries import nccl
 from lowering.cuda.streams import launched_together
+from lowering.plan.nodes import launched
+from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.testing.recording_backend import RecordingBackend
 from tracegraph import Mesh, PartitionSpec, errors, shard
 from tracegraph.concurrency.each_in_a_thread import each_in_a_thread
@@ -86,6 +89,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> Compiled:
         me = membership._Membership(count=2, channel=other)  # type: ignore[arg-type]
         monkeypatch.setattr(membership, "_membership", me)
         monkeypatch.setattr(nccl, "_library", lambda: library)
+        monkeypatch.setattr(mesh_backend, "count_gpus", lambda: 1)  # so that NCCL has all to do
         backend.device.driver.library_kinds = kinds
         mesh = Mesh(2, "of_two", device="cuda")  # a name that no other test gives
         specs = P("of_two"), (P("of_two"), P())
@@ -103,7 +107,34 @@ def halve(x: Any) -> Any:
         x, _ = state
         return 0.5 * x, tracegraph.psum(np.sum(x), "of_two")
 
-    return tracegraph.while_loop(lambda state: state[1] > 0, step, (x, 1.0))
+    first: Any = x, 1.0
+    return tracegraph.while_loop(lambda s: s[1] > 0, step, first, schedule="conditional")
+
+
+def test_loops_in_one_kernel_open_the_memory_of_other_processes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fun(x: Any) -> Any:
+        return tracegraph.fori_loop(0, 90, lambda _, y: x + tracegraph.pmean(y, "of_two"), x)
+
+    for hosts, seen, kernels in (
+        (("here", "here"), 2, 1),
+        (("here", "here"), 1, 0),
+        (("here", "there"), 2, 0),
+    ):
+        monkeypatch.setattr(mesh_backend, "count_gpus", lambda seen=seen: seen)
+        other, backend = OtherProcess(hosts), RecordingBackend()
+        me = membership._Membership(count=2, channel=other)  # type: ignore[arg-type]
+        monkeypatch.setattr(membership, "_membership", me)
+        monkeypatch.setattr(nccl, "_library", FakeNccl)
+        mesh = Mesh(2, "of_two", device="cuda")
+        mapped = shard(fun, mesh=mesh, in_specs=P("of_two"), out_specs=P("of_two"))
+        plan = tracegraph.jit(mapped).lower(X).plan
+        assert [type(n) for n in launched(plan.graph)].count(PersistentKernelNode) == kernels
+        executable = MeshBackend(mesh, [backend]).compile(plan)
+        calls = backend.device.driver.calls
+        assert [call.operation for call in calls].count("open_shared") == kernels
+        executable([X])
 
 
 def test_a_process_has_one_device_and_joins_by_the_name_that_the_first_one_makes(

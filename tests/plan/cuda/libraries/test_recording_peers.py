@@ -78,9 +78,10 @@ def test_devices_write_where_the_others_are(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_alone_there_are_no_others() -> None:
     plan = lowered(solve, PAIR, (P("x"), (P("x"), P())), np.ones(40)).plan
-    unit = unit_source(plan)
+    unit, driver = unit_source(plan), RecordingDriver()
+    memory = driver.allocate(64)
     with pytest.raises(errors.MeshDeviceError, match="on the devices of a mesh, not on one alone"):
-        link_peers(unit, dict.fromkeys(unit.kernels, 0), RecordingDriver())
+        link_peers(unit, dict.fromkeys(unit.kernels, 0), memory, driver)
 
 
 def test_who_waits_for_a_device_that_fails_gets_its_failure() -> None:

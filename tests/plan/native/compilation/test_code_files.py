@@ -14,6 +14,8 @@ from lowering.disk_cache.location import CACHE_VARIABLE
 from lowering.native.compilation import compiler, tiers
 from lowering.native.compilation.code_files import keep, kept, key_of, why_not_kept
 from lowering.native.compilation.compiler import Level
+from lowering.native.library import load
+from lowering.native.library.load import ModuleText
 from tests.helpers.processes import end_of
 from tests.plan.native.running_natively import compiled, native_plan
 
@@ -80,16 +82,20 @@ def test_damaged_files_are_made_anew(folder: Path, levels: list[Level]) -> None:
 
 
 def test_a_key_is_of_all_that_the_code_depends_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    keys = {key_of("text", "quick"), key_of("text", "full"), key_of("other", "full")}
+    text = ModuleText("text", frozenset())
+    others = ModuleText("other", frozenset()), ModuleText("text", frozenset({"tgo_exp_f64__f64"}))
+    keys = {key_of(text, "quick"), *(key_of(each, "full") for each in (text, *others))}
     monkeypatch.setattr(compiler, "processor", lambda: ("x86-64-v3", "+avx2"))
-    keys.add(key_of("text", "full"))
+    keys.add(key_of(text, "full"))
     monkeypatch.setattr(compiler, "processor", lambda: ("x86-64-v3", "+avx2,+fma"))
-    keys.add(key_of("text", "full"))
+    keys.add(key_of(text, "full"))
     monkeypatch.setattr("llvmlite.__version__", "0.1")
-    keys.add(key_of("text", "full"))
+    keys.add(key_of(text, "full"))
     monkeypatch.setattr(compiler, "FULL_OPTIONS", {"speed_level": 1})
-    keys.add(key_of("text", "full"))
-    assert len(keys) == 7
+    keys.add(key_of(text, "full"))
+    monkeypatch.setattr(load, "_digest", lambda: "of another library")
+    keys.add(key_of(text, "full"))
+    assert len(keys) == 9
 
 
 def unwritable(folder: Path) -> None:
