@@ -75,7 +75,10 @@ int main(int argc, char **argv) {
       size_t nbytes = tg_output(p, i)->nbytes;
       char *first = results[i], *now = first + (launch ? nbytes : 0);
       if (nbytes) download(now, made[set][i], nbytes);
-      if (memcmp(first, now, nbytes)) return printf("result %u of launch %d differs\n", i, launch), 1;
+      if (memcmp(first, now, nbytes)) {
+        printf("result %u of launch %d differs\n", i, launch);
+        return 1;
+      }
     }
   }
   for (uint32_t i = 0; i < outputs; ++i) {
