@@ -17,6 +17,7 @@ from tracegraph.staging.scratch import Scratch as _Scratch
 from tracegraph.user_source import add_own
 
 if TYPE_CHECKING:
+    from lowering.backends.gpus import open_early as open_early
     from lowering.backends.profiles import profile as profile
     from lowering.backends.registry import backend as backend
     from lowering.backends.registry import create_stream as create_stream
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from lowering.plan.reports.graphviz import dot as dot
 
 _MODULES = {
+    "lowering.backends.gpus": ("open_early",),
     "lowering.backends.profiles": ("profile",),
     "lowering.backends.registry": (
         *("backend", "create_stream", "default_device", "explain", "reset", "source"),
@@ -53,14 +55,14 @@ _PLACES = {name: module for module, names in _MODULES.items() for name in names}
 
 add_own(__file__)
 
+if not TYPE_CHECKING:  # a type checker would find any name in a module that has this
 
-def __getattr__(name: str) -> _Any:
-    """What is imported when it is first asked for."""
-    module = _PLACES.get(name)
-    if module is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = globals()[name] = getattr(_import_module(module), name)
-    return found
+    def __getattr__(name: str) -> _Any:
+        """What is imported when it is first asked for."""
+        if name not in _PLACES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        found = globals()[name] = getattr(_import_module(_PLACES[name]), name)
+        return found
 
 
 def plan_of(
@@ -86,8 +88,8 @@ def load_target(
     targets: _Mapping[str, _StoredTarget], device: str, planned: _Callable[[], _Any]
 ) -> _Any:
     """As `Compiler.load_target`."""
+    from lowering import backend as opened
     from lowering.backends.cuda_backend import CudaBackend
-    from lowering.backends.registry import backend as opened
 
     found = opened(device)
     if not isinstance(found, CudaBackend):

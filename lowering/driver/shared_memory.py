@@ -8,12 +8,12 @@ it, which does not know that this one has dropped it.
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass
 
 from cuda.bindings import driver
 
 from lowering.driver.error_checks import CudaError, called, scarce
 from lowering.plan.nests.rounding import round_up
+from tracegraph.generated.dataclass import dataclass
 
 BLOCK = 2 << 20
 """Bytes of the smallest block that the driver takes from the system."""

@@ -1,4 +1,4 @@
-"""The Array class: immutable, in host or device memory; what jitted functions return."""
+"""The Array class: arrays in host or device memory; what jitted functions return."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from sys import getrefcount
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -14,6 +15,7 @@ from tracegraph import errors, tree
 from tracegraph.arrays import dlpack
 from tracegraph.arrays.device_buffer import DeviceBuffer
 from tracegraph.arrays.device_calls import copy
+from tracegraph.arrays.device_writes import EAGER, derived, write
 from tracegraph.arrays.shard_view import ArrayShard
 from tracegraph.arrays.typed_operators import TypedOperators
 from tracegraph.devices import canonical_device
@@ -21,10 +23,11 @@ from tracegraph.errors.names_elsewhere import OF_ARRAYS, answer, missing_of_arra
 from tracegraph.errors.tracebacks import hide_frames
 from tracegraph.ir.types import ArrayType, row_major_strides
 from tracegraph.tracing.function_table import FUNCTIONS
+from tracegraph.tracing.local_writes import LocalWrites
 from tracegraph.tracing.operators import ArrayOperators
 from tracegraph.tracing.trace import innermost
 from tracegraph.tracing.tracer import Tracer
-from tracegraph.tracing.views import order_of
+from tracegraph.tracing.views import TracerView, order_of, root_of
 
 if TYPE_CHECKING:
     from typing import Self
@@ -65,14 +68,14 @@ class _ArrayClass(type):
         return issubclass(subclass, ArrayOperators)
 
 
-class Array(TypedOperators, metaclass=_ArrayClass):
+class Array(LocalWrites, TypedOperators, metaclass=_ArrayClass):
     """An n-dimensional array, in host memory or on a device.
 
     It works like an ndarray: operators, methods, indexing, and NumPy's functions, all of which
     return Arrays. Work on a device is asynchronous; reading elements waits for it. To replace
-    elements, make a new Array with `x.at[index].set(value)`. Arguments, and results of jitted
-    functions, are immutable; results of operations in host memory may be written to by
-    `x[index] = value` while they share their memory with nothing.
+    elements, make a new Array with `x.at[index].set(value)`, or write `x[index] = value`: results
+    of operations may be written to, also through views, as ndarrays may. Arguments and results of
+    jitted functions, and what `tracegraph.asarray` makes, are read-only.
 
     Made by `tracegraph.asarray`, `tracegraph.from_dlpack` and by jitted functions.
 
@@ -81,18 +84,27 @@ class Array(TypedOperators, metaclass=_ArrayClass):
     Array([2., 3.], dtype=float64)
     """
 
-    __slots__ = ("__weakref__", "_exported", "_local", "_type", "memory", "placement")
+    __slots__ = (
+        *("__weakref__", "_alias", "_axis_order", "_exported", "_local", "_stale", "_type"),
+        *("_views", "memory", "placement"),
+    )
 
     # Ahead of ndarray in NumPy's operator dispatch, behind Tracer.
     __array_priority__ = 100
 
     memory: NDArray[Any] | DeviceBuffer | None
-    """What `data` gives; None once the array is donated."""
+    """What `data` gives; None once the array is donated, or while it is stale."""
     _type: ArrayType
     placement: Placement | None
-    """Type and device, as the key of a call has them; None once the array is donated."""
+    """Type and device, as the key of a call has them; None where the memory is."""
     _local: bool
-    """Whether it may be written to while nothing shares its memory: see `local`."""
+    """On a device: whether it is no view, and may be written to."""
+    _alias: TracerView | None
+    _axis_order: tuple[int, ...] | None
+    _views: WeakValueDictionary[int, Array]
+    """On a device: all views of it, also of views, by their ids."""
+    _stale: bool
+    """Whether its base was written to since its elements were computed: a view on a device."""
     _exported: DeviceBuffer
     """Memory that was exported to another library, whose work on it is not known. It stays
     allocated and unchanged as long as this Array lives, even if the Array is donated."""
@@ -111,6 +123,18 @@ class Array(TypedOperators, metaclass=_ArrayClass):
             self._type = data.type
             self.placement = placement(self._type, getattr(data, "where", data.device))
         self.memory = data
+
+    @classmethod
+    def sharing(cls, data: NDArray[Any], *, weak: bool = False) -> Array:
+        """An Array of an ndarray of this package's own, which may be written to if that may.
+
+        It is a view of what the ndarray is a view of.
+        """
+        array = cls.__new__(cls)
+        array.memory = data
+        array._type = type_ = ArrayType(data.dtype, data.shape, weak)
+        array.placement = placement(type_, "host")
+        return array
 
     @classmethod
     def placed(cls, data: NDArray[Any] | DeviceBuffer, type_: ArrayType, where: Placement) -> Array:
@@ -136,17 +160,29 @@ class Array(TypedOperators, metaclass=_ArrayClass):
 
     @property
     def data(self) -> NDArray[Any] | DeviceBuffer:
-        """The memory: a read-only ndarray, or the backend's device buffer.
+        """The memory: an ndarray, which is read-only unless the array is local, or the backend's
+        device buffer.
 
         Raises:
             DonatedArrayError: the array was donated to a jitted function.
         """
+        memory = self.memory
+        return self._computed_again() if memory is None else memory
+
+    def _computed_again(self) -> NDArray[Any] | DeviceBuffer:
+        self.refresh()
         if self.memory is None:
             raise errors.DonatedArrayError(
                 f"this Array of type {self._type} was donated to a jitted function, which may have "
                 "reused its memory; use that function's results, or leave it out of donate_argnums"
             )
         return self.memory
+
+    def refresh(self) -> None:
+        """Compute the elements of a view again, if its base was written to."""
+        if self.memory is None and getattr(self, "_stale", False):
+            fresh = derived(self._alias)
+            self.memory, self.placement, self._stale = fresh.data, fresh.placement, False
 
     def invalidate(self) -> None:
         """Give up the memory: the array was donated."""
@@ -202,7 +238,7 @@ class Array(TypedOperators, metaclass=_ArrayClass):
 
     @property
     def flags(self) -> Any:
-        """NumPy's flags of the memory; it is read-only.
+        """NumPy's flags of the memory: `writeable` if the Array may be written to.
 
         Raises:
             AttributeError: the Array is on a device.
@@ -247,10 +283,11 @@ class Array(TypedOperators, metaclass=_ArrayClass):
         if chosen == self.device:
             return self
         if chosen == "host":
-            return Array(self.__array__())
+            host = Array(self.__array__())
+            return host.local() if self.is_local else host
         in_host_memory = isinstance(data, np.ndarray) and not self.weak
         moved: Array = copy(data if in_host_memory else self, chosen, donate=in_host_memory)
-        return moved
+        return moved.local() if self.is_local else moved
 
     @property
     def addressable_shards(self) -> tuple[ArrayShard, ...]:
@@ -297,10 +334,12 @@ class Array(TypedOperators, metaclass=_ArrayClass):
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         data = self.memory
         if isinstance(data, np.ndarray):
-            # A view: to set the shape of it, or to make it writable, leaves this Array as it is.
+            # A view: to set the shape of it leaves this Array as it is.
+            view = data.view()
+            view.setflags(False)
             if dtype is None and not copy:
-                return data.view()
-            return np.array(data.view(), dtype=dtype, copy=copy)
+                return view
+            return np.array(view, dtype=dtype, copy=copy)
         buffer: Any = self.data
         if copy is False:
             raise ValueError(f"an Array on {self.device} becomes an ndarray only by a copy")
@@ -344,6 +383,7 @@ class Array(TypedOperators, metaclass=_ArrayClass):
         return bool((self == value).any())
 
     def __repr__(self) -> str:
+        self.refresh()
         if self.memory is None:
             return f"Array(<donated>, type={self._type})"
         if not self._is_whole:
@@ -373,57 +413,168 @@ class Array(TypedOperators, metaclass=_ArrayClass):
 
     def __getitem__(self, index: Any) -> Array:
         try:
+            data = self.data
             parts = index if isinstance(index, tuple) else (index,)
-            if isinstance(self.data, np.ndarray) and not any(isinstance(i, Tracer) for i in parts):
-                found = np.asarray(self.data[tree.map(_as_numpy, index)])
-                return Array(found).local()  # unless it is a view
+            if isinstance(data, np.ndarray) and not any(isinstance(i, Tracer) for i in parts):
+                return Array.sharing(np.asarray(data[tree.map(_as_numpy, index)]))
             return super().__getitem__(tree.map(_static_mask, index))  # type: ignore[no-any-return]
         except BaseException as error:
             hide_frames(error)
             raise
 
+    # ---- writing ----
+
     def __setitem__(self, index: Any, value: Any) -> None:
-        data = self.memory
-        if not isinstance(data, np.ndarray) or not self.is_local:
-            raise errors.ImmutableArrayError
-        if innermost.trace is not None:  # the program that is traced captures it as it is
-            raise errors.ImmutableArrayError
-        # the value may be a view of this array, as in `x[1:] = x[:-1]`
-        viewing = type(value) is Array and getattr(value.memory, "base", None) is data
-        if getrefcount(data) > _ALONE + viewing:
-            raise errors.ImmutableArrayError("x[index] = value", _SHARED)
-        parts = index if isinstance(index, tuple) else (index,)
-        if any(isinstance(i, Tracer) for i in (*parts, value)):
-            raise errors.ImmutableArrayError
-        data.setflags(write=True)
-        try:
-            with np.errstate(all="ignore"):
-                data[tree.map(_as_numpy, index)] = _as_numpy(value)
-        finally:
-            data.setflags(write=False)
+        self.check_writable()
+        data: Any = self.memory
+        if not isinstance(data, np.ndarray):
+            del data  # a reference to memory that is written to in place if there is no other
+            write(self, index, value)
+            return
+        with np.errstate(all="ignore"):
+            data[tree.map(_as_numpy, index)] = _as_numpy(value)
 
     def local(self) -> Self:
-        """Say that no other Array stands for these elements; return this array.
-
-        Results of operations on Arrays, copies and new arrays of `tracegraph.array_api` are. Such
-        an Array in host memory may be written to by `x[index] = value`, as in a traced function,
-        while nothing else refers to its memory: neither a view nor an ndarray, which would change
-        as well. References to the memory are counted, so whoever keeps it ends that. Who keeps the
-        Array itself, and needs the elements as they are now, keeps a copy, as of an ndarray.
+        """Say that no other Array stands for these elements, so that they may be written to; return
+        this array. It has memory of its own.
         """
-        if isinstance(self.memory, np.ndarray) and self.memory.base is None:
-            self._local = True
+        if not isinstance(self.memory, np.ndarray):
+            self._local = not hasattr(self.memory, "blocks")
+        elif self.memory.base is None:
+            self.memory.setflags(write=True)
         return self
 
     @property
     def is_local(self) -> bool:
-        """Whether it may be written to while nothing shares its memory."""
-        return getattr(self, "_local", False)
+        """Whether it may be written to: the caller's code has made it, or it is a view of such.
 
-    put = _writing("put", "write `x = x.ravel().at[indices].set(values).reshape(x.shape)`")
-    sort = _writing("sort", "write `x = numpy.sort(x)`")
-    partition = _writing("partition", "write `x = numpy.partition(x, kth)`")
-    fill = _writing("fill", "write `x = numpy.full_like(x, value)`")
+        Results of operations on Arrays, copies and new arrays of `tracegraph.array_api` are. In
+        host memory, it is NumPy's flag that says so, which views inherit.
+        """
+        data = self.memory
+        if isinstance(data, np.ndarray):
+            owner = data.base
+            return data.flags.writeable and (
+                not isinstance(owner, np.ndarray) or owner.flags.writeable
+            )
+        root = self
+        while root.alias is not None:
+            if root.alias.read_only is not None:
+                return False
+            root = root.alias.base
+        return root.memory is not None and getattr(root, "_local", False)
+
+    def check_writable(self, operation: str = "`x[index] = value`", instead: str = "") -> None:
+        """Raise unless an operation may write to it; `instead` says what to do where it may not.
+
+        Raises:
+            ImmutableArrayError: it is not local; or a function is traced, which captures it as it
+                is.
+            DonatedArrayError: it was donated.
+        """
+        if innermost.trace is not None or not self.is_local:
+            _ = root_of(self).data  # raises if it was donated
+            raise errors.ImmutableArrayError(operation, instead)
+
+    def own(self) -> Array:
+        """An Array of the same elements that may be written to, and is not changed with this one.
+
+        On a device, the two are one buffer until one of them is written to.
+        """
+        data = self.data
+        if isinstance(data, np.ndarray):
+            return self.copy()
+        return Array.placed(data, self._type, self.placement).local()  # type: ignore[arg-type]
+
+    def kept(self) -> Array:
+        """An Array of the same elements that no write changes; itself if nothing can."""
+        data = self.data
+        if isinstance(data, np.ndarray):
+            may_change = data.flags.writeable
+            if isinstance(data.base, np.ndarray):
+                may_change = may_change or data.base.flags.writeable
+            return self.own() if may_change else self
+        return self.own() if self.remembers_views else self
+
+    def _store(self, value: Any) -> None:
+        self[...] = value
+
+    def _replaced(self, result: Any, name: str, other: Any) -> Any:
+        """`x += y` writes to `x`, if it is local; else, and if `y` is traced, `x` is rebound."""
+        if type(result) is not Array or innermost.trace is not None or not self.is_local:
+            return result
+        data, found = self.memory, result.memory
+        if self._type != result._type or not self.shape or type(data) is not type(found):
+            return super()._replaced(result, name, other)
+        if not isinstance(data, np.ndarray):
+            del data
+            if self.alias is None:
+                self.renew(found)
+            else:
+                write(self, ..., result)
+                self.memory, self.placement, self._stale = found, result.placement, False
+        elif data.base is None and found.base is None and getrefcount(data) <= _ALONE:
+            self.memory = found  # nothing else refers to the memory
+        else:
+            data[...] = found
+        return self
+
+    # ---- views on a device, as `tracing.views` knows them ----
+
+    owner = EAGER
+
+    @property
+    def remembers_views(self) -> bool:
+        """Whether views of it know their base, and are computed again after a write: on a device,
+        if it is a view or local. Views in host memory share it.
+        """
+        if isinstance(self.memory, np.ndarray):
+            return False
+        return self.alias is not None or getattr(self, "_local", False)
+
+    @property
+    def alias(self) -> TracerView | None:
+        """What it is a view of, on a device."""
+        return getattr(self, "_alias", None)
+
+    @alias.setter
+    def alias(self, view: TracerView | None) -> None:
+        self._alias = view
+
+    @property
+    def axis_order(self) -> tuple[int, ...] | None:
+        """As of a tracer: how NumPy would lay it out. In host memory, its strides say so."""
+        return getattr(self, "_axis_order", None)
+
+    @axis_order.setter
+    def axis_order(self, order: tuple[int, ...] | None) -> None:
+        self._axis_order = order
+
+    @property
+    def atom(self) -> None:
+        """What a view remembers of its base, which is nothing: a write makes views stale."""
+
+    def as_view(self) -> Self:
+        """Let the outermost base know of a new view, if it is one; else it is local."""
+        if self.alias is None:
+            return self.local()
+        root = root_of(self)
+        views = getattr(root, "_views", None)
+        if views is None:
+            views = root._views = WeakValueDictionary()
+        views[id(self)] = self
+        self._local = False
+        return self
+
+    def renew(self, memory: DeviceBuffer) -> None:
+        """Take other elements, of the same type, as it was written to: its views are stale."""
+        self.memory = memory
+        self.placement = placement(self._type, getattr(memory, "where", memory.device))
+        for view in list(getattr(self, "_views", {}).values()):
+            if view.memory is not None:
+                view.memory = view.placement = None
+                view._stale = True
+
     resize = _writing("resize", "write `x = numpy.resize(x, shape)`")
 
     # ---- NumPy's protocols ----
@@ -471,7 +622,7 @@ class Array(TypedOperators, metaclass=_ArrayClass):
             data = data.to_host()
         if isinstance(data, np.ndarray):
             return dlpack.export_host(data, max_version=max_version, dl_device=dl_device, copy=copy)
-        self._exported = data
+        self._export(data)
         return dlpack.export_device(data, stream=stream, dl_device=dl_device, copy=copy)
 
     @property
@@ -479,8 +630,13 @@ class Array(TypedOperators, metaclass=_ArrayClass):
         data = self.data
         if isinstance(data, np.ndarray):
             raise AttributeError("an Array in host memory has no __cuda_array_interface__")
-        self._exported = data
+        self._export(data)
         return data.__cuda_array_interface__
+
+    def _export(self, data: DeviceBuffer) -> None:
+        """Keep memory that others have; from then on the Array is read-only."""
+        self._exported = data
+        root_of(self)._local = False
 
     def copy(self, order: str = "C") -> Array:
         """An Array of the same elements in memory of its own, where they are.
@@ -489,9 +645,9 @@ class Array(TypedOperators, metaclass=_ArrayClass):
         """
         known_order, data = order_of(order), self.data
         if isinstance(data, np.ndarray):
-            return Array(data.copy(known_order), weak=self.weak).local()  # type: ignore[arg-type]
+            return Array.sharing(data.copy(known_order), weak=self.weak)  # type: ignore[arg-type]
         copied: Array = copy(self, None, donate=False)
-        return copied
+        return copied.local()
 
     def __copy__(self) -> Array:
         return self.copy("K")
@@ -511,18 +667,13 @@ answer(Array, OF_ARRAYS, _missing)
 
 
 def _references() -> int:
-    """The references to memory that an Array alone has, as `__setitem__` counts them."""
+    """The references to memory that an Array alone has, as `Array._replaced` counts them."""
     array = Array(np.empty(0))
     data = array.memory
     return getrefcount(data)
 
 
 _ALONE = _references()
-
-_SHARED = (
-    "views of x or ndarrays share its memory: write `x = x.at[index].set(value)`, or "
-    "`x = x.copy()` before"
-)
 
 PLACED_SCOPE = {"Array": Array, "new": Array.__new__}
 """The globals in what `Array.placed_text` returns."""

@@ -136,7 +136,8 @@ def export_host(
     dl_device: tuple[int, int] | None,
     copy: bool | None,
 ) -> Any:
-    """A capsule of a read-only ndarray.
+    """A capsule of an ndarray. Unless it is copied, its memory is read-only from then on: others
+    have it.
 
     DLPack before 1.0 has no flag for read-only memory, so such a consumer gets a copy. So does each
     consumer of bfloat16, which NumPy does not export.
@@ -149,6 +150,10 @@ def export_host(
     has_read_only_flag = max_version is not None and max_version >= (1, 0)
     if not has_read_only_flag and copy is None:
         data = data.copy()
+    elif not copy:
+        for each in (data, data.base):
+            if isinstance(each, np.ndarray):
+                each.setflags(write=False)
     return data.__dlpack__(max_version=max_version, dl_device=dl_device, copy=copy)
 
 

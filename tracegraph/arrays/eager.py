@@ -6,20 +6,22 @@ a compiled program of the one op, so that results stay on the device.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from tracegraph.arrays.array import Array
-from tracegraph.arrays.device_calls import compiled
+from tracegraph.arrays.array_views import remembered, view_on_device
+from tracegraph.arrays.device_calls import compiled_op
 from tracegraph.dtypes import bfloat16
 from tracegraph.ir.op import Op
 from tracegraph.ir.types import ArrayType, require_plain, type_of
+from tracegraph.tracing import views
 from tracegraph.tracing.selected import Selected
 from tracegraph.tracing.selected_operations import applied
 from tracegraph.tracing.trace import bind, recorder
+from tracegraph.tracing.tracer import Tracer
 
 
 def apply(op: Op, *args: Any, **attrs: Any) -> Any:
@@ -32,6 +34,21 @@ def apply(op: Op, *args: Any, **attrs: Any) -> Any:
     return run(op, args, attrs)
 
 
+def apply_view(
+    op: Op, x: Any, *indices: Any, strides: views.Strides | None = None, **attrs: Any
+) -> Any:
+    """Apply an op whose result is a view of `x`, as NumPy's is, though the op is not always one.
+
+    `strides` are those of a gather at more than one place.
+    """
+    y = apply(op, x, *indices, **attrs)
+    if isinstance(x, Tracer):
+        return views.attach(y, x, strides)
+    if type(x) is Array and type(y) is Array and x.remembers_views:
+        return view_on_device(y, x, op, indices, attrs, strides)
+    return y
+
+
 def run(op: Op, args: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
     """Apply an op to values that are not traced.
 
@@ -40,20 +57,26 @@ def run(op: Op, args: Sequence[Any], attrs: Mapping[str, Any]) -> Any:
     if not any(type(a) is Array for a in args):
         return op.reference(*args, **attrs)
     if any_on_device(args):
-        return _on_device(op, tuple(attrs.items()))(*args)
+        return remembered(op, args, attrs, compiled_op(op, tuple(attrs.items()))(*args))
     operands = _operands(op, args, attrs)
     results = op.reference(*operands, **attrs)
     if isinstance(results, tuple):
-        return tuple([result_of(r, operands) for r in results])
-    if _is_weak(op, args, attrs):
-        return Array(np.asarray(results), weak=True)
-    return result_of(results, operands)
+        return tuple([result_of(r, args) for r in results])
+    return result_of(results, args, weak=_is_weak(op, args, attrs))
 
 
-def result_of(result: Any, operands: Iterable[Any]) -> Array:
-    """The Array of a result of NumPy's, which is local unless it is one of the operands."""
-    array = Array(np.asarray(result))
-    return array if any(result is x for x in operands) else array.local()
+def result_of(result: Any, args: Iterable[Any], *, weak: bool = False) -> Array:
+    """The Array of a result of NumPy's for these arguments: a view of one if the result is.
+
+    A view of an ndarray is read-only, as that belongs to others.
+    """
+    data = np.asarray(result)
+    if (data.base is not None or result is data) and any(
+        isinstance(x, np.ndarray) and np.may_share_memory(x, data) for x in args
+    ):
+        data = data.view()
+        data.setflags(write=False)
+    return Array.sharing(data, weak=weak)
 
 
 def _operands(op: Op, args: Sequence[Any], attrs: Mapping[str, Any]) -> Sequence[Any]:
@@ -72,17 +95,6 @@ def _operands(op: Op, args: Sequence[Any], attrs: Mapping[str, Any]) -> Sequence
 
 def _is_bfloat16(x: Any) -> bool:
     return bool(getattr(x, "dtype", None) == bfloat16)
-
-
-@lru_cache(maxsize=4096)
-def _on_device(op: Op, attrs: tuple[tuple[str, Any], ...]) -> Callable[..., Any]:
-    keywords = dict(attrs)
-
-    def traced(*args: Any) -> Any:
-        return apply(op, *args, **keywords)
-
-    traced.__name__ = traced.__qualname__ = op.name
-    return compiled(traced)
 
 
 def _is_weak(op: Op, args: Iterable[Any], attrs: Mapping[str, Any]) -> bool:
@@ -112,4 +124,8 @@ def as_numpy(x: Any) -> Any:
         if type(x) is not np.ndarray:
             require_plain(x)
         return x
-    return x.item() if x.weak else x.__array__()
+    if x.weak:
+        return x.item()
+    data = x.data
+    # a view, which is writable if the Array is: so are views that NumPy makes of it
+    return data.view() if isinstance(data, np.ndarray) else x.__array__()

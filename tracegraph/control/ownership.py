@@ -24,8 +24,9 @@ def own(leaf: Any) -> Any:
     if isinstance(leaf, Tracer):
         trace = current_trace()
         return leaf if trace is None else Tracer(trace, trace.read(leaf))
-    may_be_written = isinstance(leaf, np.ndarray) or (type(leaf) is Array and leaf.is_local)
-    return leaf.copy() if may_be_written else leaf
+    if type(leaf) is Array:
+        return leaf.own()
+    return leaf.copy() if isinstance(leaf, np.ndarray) else leaf
 
 
 def owned(leaves: Sequence[Any], kept: Sequence[Any] = ()) -> tuple[Any, ...]:

@@ -115,11 +115,13 @@ class DonatedArrayError(RuntimeError):
 
 
 class ImmutableArrayError(TypeError, ValueError):
-    """An Array was written to; NumPy raises ValueError for an array that is read-only."""
+    """An Array that is read-only was written to; NumPy raises ValueError there, too."""
 
     def __init__(self, operation: str = "`x[index] = value`", instead: str = "") -> None:
         advice = instead or "write `x = x.at[index].set(value)`"
         super().__init__(
-            f"a tracegraph.Array is immutable: {operation} is not possible; {advice}, or take a "
-            "NumPy copy with numpy.array(x)"
+            f"this tracegraph.Array is immutable: {operation} is not possible; {advice}, or write "
+            "to a copy, x.copy() or numpy.array(x). Results of operations on Arrays may be written "
+            "to; arguments and results of jitted functions, what asarray makes, memory that other "
+            "libraries share, and Arrays that a traced function captures may not"
         )

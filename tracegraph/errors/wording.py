@@ -45,8 +45,11 @@ class TracerLike(Protocol):
 
 
 def described(tracer: TracerLike) -> str:
-    """Type and descent of a tracer: `a traced value of type f64[3] (argument x)`."""
-    return f"a traced value of type {tracer.type} ({tracer.descent})"
+    """Type and descent of a tracer: `a traced value of type f64[3] (argument x)`; or an Array."""
+    descent = getattr(tracer, "descent", None)
+    if descent is None:
+        return f"an Array of type {tracer.type}"
+    return f"a traced value of type {tracer.type} ({descent})"
 
 
 def user_line() -> str:

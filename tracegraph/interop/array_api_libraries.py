@@ -1,6 +1,6 @@
 """What libraries that take arrays of any kind must know of Arrays: a registration, experimental.
 
-array-api-compat knows by class which arrays cannot be written to and which have no elements yet,
+array-api-compat knows by class which arrays can be written to and which have no elements yet,
 array-api-extra knows of `x.at[...]` of JAX's arrays alone, and SciPy looks for special functions
 in libraries that it names. Until they ask the array, functions of theirs are replaced here.
 """
@@ -18,6 +18,7 @@ from typing import Any
 from tracegraph import array_api, linalg, special
 from tracegraph.arrays.array import Array
 from tracegraph.interop.replacing import Replacements
+from tracegraph.tracing.local_writes import LocalWrites
 from tracegraph.tracing.tracer import Tracer
 
 __all__ = ["ArrayApiRegistration", "register_array_api"]
@@ -30,8 +31,6 @@ _EXTRA = ("array_api_extra", "scipy._lib.array_api_extra", "sklearn.externals.ar
 
 _ONLY_IF_LOADED = "sklearn"
 """A package that takes long to import: it is not imported here."""
-
-_OURS = (Array, Tracer)
 
 _lock = Lock()
 _holders: set[ArrayApiRegistration] = set()
@@ -102,8 +101,8 @@ def register_array_api() -> ArrayApiRegistration:
 def _register() -> None:
     for copy in _present(_COMPAT):
         helpers = _module(f"{copy}.common._helpers")
-        _decide(helpers, "_is_writeable_cls", lambda cls: False)
-        _decide(helpers, "_is_lazy_cls", lambda cls: issubclass(cls, Tracer))
+        _ask_arrays(helpers, copy)
+        _know_traced(helpers)
     for copy in _present(_EXTRA):
         _take_at_of(_module(f"{copy}._lib._at", f"{copy}._at"))
     for package in _present(("scipy",)):
@@ -148,14 +147,29 @@ def _function(module: Any, name: str) -> Callable[..., Any]:
     return found
 
 
-def _decide(helpers: Any, name: str, answer: Callable[[type], bool]) -> None:
-    """Let a function of classes, of array-api-compat, know our classes."""
+def _ask_arrays(helpers: Any, copy: str) -> None:
+    """Let array-api-compat, and who imports it, ask our arrays whether they can be written to."""
+    name = "is_writeable_array"
     others = _function(helpers, name)
 
-    def of_class(cls: type) -> Any:
-        return answer(cls) if issubclass(cls, _OURS) else others(cls)
+    def is_writeable_array(x: object) -> Any:
+        return x.is_local if isinstance(x, LocalWrites) else others(x)
 
-    _replacements.set(helpers, name, of_class)
+    for package in (copy.partition(".")[0], _EXTRA[0]):
+        _replacements.everywhere(package, name, others, is_writeable_array)
+
+
+def _know_traced(helpers: Any) -> None:
+    """Let array-api-compat know that traced values have no elements yet."""
+    name = "_is_lazy_cls"
+    others = _function(helpers, name)
+
+    def is_lazy_cls(cls: type) -> Any:
+        if issubclass(cls, Tracer):
+            return True
+        return False if issubclass(cls, Array) else others(cls)
+
+    _replacements.set(helpers, name, is_lazy_cls)
 
 
 def _take_at_of(updates: Any) -> None:
@@ -164,7 +178,7 @@ def _take_at_of(updates: Any) -> None:
     others = _function(holder, "is_jax_array")
 
     def has_at(x: object) -> bool:
-        return isinstance(x, _OURS) or bool(others(x))
+        return isinstance(x, LocalWrites) or bool(others(x))
 
     if holder is updates:
         _replacements.set(updates, "is_jax_array", has_at)

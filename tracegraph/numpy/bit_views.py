@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from tracegraph.arrays.array import Array
-from tracegraph.arrays.eager import apply
+from tracegraph.arrays.array_views import computed_view_on_device
+from tracegraph.arrays.eager import apply, apply_view
 from tracegraph.errors import UnsupportedByTracerError
 from tracegraph.ir.op import get
 from tracegraph.numpy.joining import stack
@@ -43,10 +44,9 @@ def viewed(x: Any, dtype: DTypeLike | None = None) -> Any:
     if target == x.dtype:
         return x
     if type(x) is Array and isinstance(x.data, np.ndarray):
-        return Array(x.data.view(target))
+        return Array.sharing(x.data.view(target))
     if has_bits(target) and has_bits(x.dtype) and target.itemsize == x.dtype.itemsize:
-        result = apply(get("bits"), x, dtype=target)
-        return views.attach(result, x) if isinstance(x, Tracer) else result
+        return apply_view(get("bits"), x, dtype=target)
     if not (_has_words(target) and _has_words(x.dtype)):
         raise UnsupportedByTracerError(
             f"ndarray.view from {x.dtype} to {target}",
@@ -54,13 +54,15 @@ def viewed(x: Any, dtype: DTypeLike | None = None) -> Any:
             "use .astype to convert values",
         )
     _require_whole(x, target)
-    if not isinstance(x, Tracer):
+    if not views.remembers(x):
         return _with_bits(x, target)
     if target.itemsize != x.dtype.itemsize and not views.is_row_major(x):
         raise UnsupportedByTracerError(
             f"ndarray.view from {x.dtype} to {target} of an array that is not laid out by rows",
             "write x.copy().view(...)",
         )
+    if not isinstance(x, Tracer):
+        return computed_view_on_device(_with_bits(x, target), x, _with_bits)
     return views.attach_computed(_with_bits(x, target), x, _with_bits)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from tracegraph.arrays.array import Array
+from tracegraph.arrays.array_views import is_in_host_memory, read_only_view
 from tracegraph.ir.op import get
 from tracegraph.numpy import shapes
 from tracegraph.numpy.dispatching.dispatch import as_array, lifted, numpy_function
@@ -31,6 +33,8 @@ def broadcast_to(array: Any, shape: Shape, subok: bool = False) -> Any:
     """
     array = lifted(as_array(array))
     result = shapes.broadcast_to(array, shape)
+    if result is array and is_in_host_memory(array):
+        return read_only_view(Array.sharing(array.data.view()), BROADCAST_VIEW)
     if result is not array or not isinstance(array, Tracer):
         return result
     view = Tracer(array.owner, array.atom)

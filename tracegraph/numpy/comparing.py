@@ -72,4 +72,4 @@ def array_equiv(a1: Any, a2: Any) -> Any:
 def compared_with_no_number(x: Any, otherwise: bool) -> Any:
     """`x == None`, of an array: False for each element, which is known even while tracing."""
     found = np.full(x.shape, otherwise)
-    return Array(found) if type(x) is Array else found
+    return Array.sharing(found) if type(x) is Array else found

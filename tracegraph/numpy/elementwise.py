@@ -12,8 +12,10 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import DTypeLike
 
+from tracegraph.arrays.array import Array
+from tracegraph.arrays.array_views import is_in_host_memory, read_only_view
 from tracegraph.arrays.creation import asarray
-from tracegraph.arrays.eager import apply
+from tracegraph.arrays.eager import apply, apply_view
 from tracegraph.dtypes import bfloat16
 from tracegraph.ir.op import get
 from tracegraph.ir.types import type_of
@@ -52,7 +54,7 @@ from tracegraph.numpy.ufuncs import (
     subtract,
     trunc,
 )
-from tracegraph.tracing import views
+from tracegraph.tracing.local_writes import LocalWrites
 from tracegraph.tracing.operators import ArrayOperators
 from tracegraph.tracing.tracer import Tracer
 
@@ -150,13 +152,14 @@ def imag(val: Any) -> Any:
     zeros = apply(get("where"), False, val, val.dtype.type(0))
     if isinstance(zeros, Tracer):
         zeros.origin = "the imaginary part of a real array"
-    return zeros
+    return read_only_view(zeros, "zeros")
 
 
 def _part(name: str, z: Any) -> Any:
-    """The real or imaginary part of complex numbers, through which a traced array is written to."""
-    part = apply(get(name), z)
-    return views.attach(part, z) if isinstance(z, Tracer) else part
+    """The real or imaginary part of complex numbers, through which these are written to."""
+    if is_in_host_memory(z):
+        return Array.sharing(getattr(z.data, name))
+    return apply_view(get(name), z)
 
 
 @numpy_function
@@ -391,7 +394,7 @@ def nan_to_num(
 ) -> Any:
     """NaNs replaced by `nan`, infinities by `posinf` and `neginf` or the largest finite numbers.
 
-    With `copy=False`, a traced array is changed in place, as in NumPy.
+    With `copy=False`, the array is changed in place, as in NumPy.
 
     Shape: that of `x`.
     Dtype: that of `x`.
@@ -406,7 +409,7 @@ def nan_to_num(
     if x.dtype.kind in "biu":
         return copied(x) if copy else x
     result = _without_infinities(x, nan, posinf, neginf)
-    if copy or not isinstance(x, Tracer):
+    if copy or not isinstance(x, LocalWrites):
         return result
     x.assign(result, "nan_to_num")
     return x

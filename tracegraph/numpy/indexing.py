@@ -14,7 +14,7 @@ import numpy as np
 from tracegraph import numpy
 from tracegraph.arrays.array import Array
 from tracegraph.arrays.creation import asarray
-from tracegraph.arrays.eager import apply
+from tracegraph.arrays.eager import apply, apply_view
 from tracegraph.errors import UnrepresentableError, value_text
 from tracegraph.ir.op import get
 from tracegraph.numpy import masked_indexing
@@ -62,8 +62,8 @@ def getitem(x: Any, index: Any, *, unique: bool = False) -> Any:
         y = _with_batch(y, selection)
     if y is x or y.shape != selection.shape:
         y = numpy.reshape(y, selection.shape)
-    if isinstance(y, Tracer) and y is not x and selection.copies:
-        y.alias = y.axis_order = None  # NumPy makes a copy, or a scalar
+    if views.remembers(y) and y is not x and selection.copies:
+        return views.detached(y)  # NumPy makes a copy, or a scalar
     return y
 
 
@@ -72,9 +72,9 @@ def _gather(x: Any, selection: Selection, unique: bool) -> Any:
     require_in_range(selection.arrays, x.shape, "reads are clamped to it")
     _require_elements(x, selection)
     attrs = _promise(x.shape, selection, unique)
-    y = apply(get("gather"), x, *batched(x, selection), dims=selection.dims, **attrs)
-    if not selection.gathers and isinstance(x, Tracer):
-        views.attach(y, x)  # all are integers: basic indexing, which makes a view
+    # if all are integers, it is basic indexing, which makes a view
+    making = apply if selection.gathers else apply_view
+    y = making(get("gather"), x, *batched(x, selection), dims=selection.dims, **attrs)
     return numpy.transpose(y, _batch_into_place(selection))
 
 

@@ -1,13 +1,18 @@
-"""Functions that write to their first argument, an array made in the traced function."""
+"""Functions that write to their first argument, an array that the user's code has made."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from functools import wraps
+from inspect import signature
+from typing import Any, ParamSpec
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
-from tracegraph.arrays.eager import apply
+from tracegraph import tree
+from tracegraph.arrays.array import Array
+from tracegraph.arrays.eager import any_of_bfloat16, any_on_device, apply
 from tracegraph.errors import UnsupportedByTracerError
 from tracegraph.ir.op import get
 from tracegraph.numpy.dispatching.dispatch import (
@@ -17,30 +22,32 @@ from tracegraph.numpy.dispatching.dispatch import (
     lifted,
     numpy_function,
 )
-from tracegraph.numpy.dispatching.output import Casting, mask_of, require_not_written
+from tracegraph.numpy.dispatching.output import Casting, mask_of, require_writable
 from tracegraph.numpy.elementwise import where as choose
 from tracegraph.numpy.index_modes import limited, require_integers
 from tracegraph.numpy.shapes import reshape
 from tracegraph.numpy.ufuncs import not_equal, remainder, subtract
 from tracegraph.tracing.conversions import called_function, written_array_advice
 from tracegraph.tracing.function_table import FUNCTIONS
+from tracegraph.tracing.local_writes import LocalWrites
 from tracegraph.tracing.operators import ArrayOperators
 from tracegraph.tracing.tracer import Tracer
-from tracegraph.tracing.views import check_writable
+
+P = ParamSpec("P")
 
 __all__ = ["copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask"]
 
 
 def check_local(name: str, target: Any) -> None:
-    """Require a traced array that may be written to.
+    """Require an array that may be written to.
 
     Raises:
         TracerWriteError: an argument of the traced function.
-        ImmutableArrayError: an Array.
-        UnsupportedByTracerError: no traced array.
+        ImmutableArrayError: an Array that is read-only.
+        UnsupportedByTracerError: an array of NumPy's, while a function is traced.
     """
-    require_not_written(name, (target,), {})
-    if not isinstance(target, Tracer):
+    require_writable(name, (target,), {})
+    if not isinstance(target, LocalWrites):
         calling, text = called_function() or (name, "")
         if calling != name and calling in FUNCTIONS:  # NumPy's full_like calls copyto
             raise UnsupportedByTracerError(
@@ -51,7 +58,29 @@ def check_local(name: str, target: Any) -> None:
             f"numpy.{name} to {type(target).__module__}.{type(target).__name__}",
             written_array_advice(target),
         )
-    check_writable(target)
+    target.check_writable()
+
+
+def _writer(fun: Callable[P, None]) -> Callable[P, None]:
+    """A function that writes to its first argument; to an Array in host memory, NumPy's does."""
+    first = next(iter(signature(fun).parameters))
+    numpys: Callable[..., None] = getattr(np, fun.__name__)
+
+    @wraps(fun)
+    def writing(*args: P.args, **kwargs: P.kwargs) -> None:
+        target = args[0] if args else kwargs.get(first)
+        if type(target) is not Array:
+            return fun(*args, **kwargs)
+        leaves = tree.leaves((args, kwargs))
+        if (
+            any_on_device(leaves)
+            or any_of_bfloat16(leaves)
+            or any(isinstance(x, Tracer) for x in leaves)
+        ):
+            return fun(*args, **kwargs)
+        return numpys(*args, **kwargs)
+
+    return writing
 
 
 _STRICT = ("no", "equiv", "safe")
@@ -59,6 +88,7 @@ _STRICT = ("no", "equiv", "safe")
 
 
 @numpy_function
+@_writer
 def copyto(dst: Any, src: Any, casting: Casting = "same_kind", where: Any = True) -> None:
     """Write `src`, where the mask is true, to `dst`, an array made in the traced function.
 
@@ -69,7 +99,7 @@ def copyto(dst: Any, src: Any, casting: Casting = "same_kind", where: Any = True
             the mask is an array of numbers.
         ValueError: `src` does not broadcast to the shape of `dst`.
         TracerWriteError: `dst` is an argument of the traced function.
-        ImmutableArrayError: `dst` is an Array.
+        ImmutableArrayError: `dst` is an Array that is read-only.
         UnsupportedByTracerError: `dst` was not made where it is traced.
 
     >>> def doubled(x):
@@ -91,6 +121,7 @@ def copyto(dst: Any, src: Any, casting: Casting = "same_kind", where: Any = True
 
 
 @numpy_function
+@_writer
 def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     """Write values at positions in the ravelled array, the values repeated as often as needed.
 
@@ -102,7 +133,7 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
         IndexError: a static position is out of range.
         TypeError: the positions are an array whose dtype does not convert to int64 by "safe".
         TracerWriteError: `a` is an argument of the traced function.
-        ImmutableArrayError: `a` is an Array.
+        ImmutableArrayError: `a` is an Array that is read-only.
         UnsupportedByTracerError: `a` was not made where it is traced.
 
     >>> def ends(x):
@@ -125,6 +156,7 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
 
 
 @numpy_function
+@_writer
 def putmask(a: Any, mask: Any, values: Any) -> None:
     """Write values where a mask is true: those at the same places in the ravelled arrays.
 
@@ -134,7 +166,7 @@ def putmask(a: Any, mask: Any, values: Any) -> None:
         TypeError: the dtype of an array of values does not convert by "safe".
         ValueError: the mask has another size.
         TracerWriteError: `a` is an argument of the traced function.
-        ImmutableArrayError: `a` is an Array.
+        ImmutableArrayError: `a` is an Array that is read-only.
         UnsupportedByTracerError: `a` was not made where it is traced.
 
     >>> def limited(x):
@@ -152,6 +184,7 @@ def putmask(a: Any, mask: Any, values: Any) -> None:
 
 
 @numpy_function
+@_writer
 def place(arr: Any, mask: Any, vals: Any) -> None:
     """Write values where a mask is true: the k-th value at the k-th true element.
 
@@ -161,7 +194,7 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
         TypeError: the dtype of an array of values does not convert by "safe".
         ValueError: the mask has another size, or there are no values.
         TracerWriteError: `arr` is an argument of the traced function.
-        ImmutableArrayError: `arr` is an Array.
+        ImmutableArrayError: `arr` is an Array that is read-only.
         UnsupportedByTracerError: `arr` was not made where it is traced.
 
     >>> def limited(x):
@@ -187,6 +220,7 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
 
 
 @numpy_function
+@_writer
 def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> None:
     """Write values at indices along an axis, for each position of the other axes.
 
@@ -199,7 +233,7 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> Non
         AxisError: the axis is out of range.
         IndexError: a static index is out of range, or they are not integers.
         TracerWriteError: `arr` is an argument of the traced function.
-        ImmutableArrayError: `arr` is an Array.
+        ImmutableArrayError: `arr` is an Array that is read-only.
         UnsupportedByTracerError: `arr` was not made where it is traced.
 
     >>> def marked(x):
@@ -228,6 +262,7 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> Non
 
 
 @numpy_function
+@_writer
 def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     """Write a value, or values one after another, to the main diagonal.
 
@@ -237,7 +272,7 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     Raises:
         ValueError: there are fewer than two axes, or more than two of different extents.
         TracerWriteError: `a` is an argument of the traced function.
-        ImmutableArrayError: `a` is an Array.
+        ImmutableArrayError: `a` is an Array that is read-only.
         UnsupportedByTracerError: `a` was not made where it is traced.
 
     >>> def without_diagonal(x):

@@ -8,7 +8,9 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 from numpy.typing import DTypeLike
 
-from tracegraph.arrays.eager import apply
+from tracegraph.arrays.array import Array
+from tracegraph.arrays.array_views import is_in_host_memory, read_only_view
+from tracegraph.arrays.eager import apply_view
 from tracegraph.ir.op import get
 from tracegraph.numpy.axes import moveaxis
 from tracegraph.numpy.dispatching.dispatch import as_array, lifted, numpy_function
@@ -21,7 +23,6 @@ from tracegraph.numpy.reductions import sum
 from tracegraph.numpy.shapes import reshape, with_axis
 from tracegraph.numpy.ufuncs import less
 from tracegraph.tracing import views
-from tracegraph.tracing.tracer import Tracer
 
 __all__ = ["diag", "diagflat", "diagonal", "take", "take_along_axis", "trace", "tril", "triu"]
 
@@ -100,37 +101,39 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     array([1, 4])
     """
     found = writable_diagonal(as_array(a), offset, axis1, axis2)
-    if isinstance(found, Tracer) and found.alias is not None:
-        found.alias.read_only = "a diagonal, which is read-only"
-    return found
+    return read_only_view(found, "a diagonal, which is read-only")
 
 
 def writable_diagonal(a: Any, offset: int, axis1: int, axis2: int) -> Any:
     """The same as `diagonal`, but a view that may be written through, as einsum's is."""
     if a.ndim < 2:
         raise ValueError(f"diagonal needs at least two axes, got shape {a.shape}")
+    if is_in_host_memory(a):
+        view = np.diagonal(a.data, offset, axis1, axis2)
+        view.setflags(write=a.data.flags.writeable)
+        return Array.sharing(view)
     source = a
     a = moveaxis(a, (axis1, axis2), (-2, -1))
     rows, columns = a.shape[-2:]
     row, column = (0, offset) if offset >= 0 else (-offset, 0)
     count = max(min(rows - row, columns - column), 0)
     flat = reshape(a, (*a.shape[:-2], rows * columns))
-    if isinstance(flat, Tracer) and flat.alias is None:  # the axes are not one: two indices
+    if views.remembers(flat) and flat.alias is None:  # the axes are not one: two indices
         return _gathered_diagonal(source, (axis1, row), (axis2, column), count=count)
     start = row * columns + column if count else 0
     stop = start + (count - 1) * (columns + 1) + 1 if count else 0
     return flat[..., start : stop : columns + 1]
 
 
-def _gathered_diagonal(a: Tracer, *axes_and_starts: tuple[int, int], count: int) -> Any:
+def _gathered_diagonal(a: Any, *axes_and_starts: tuple[int, int], count: int) -> Any:
     """A view of a diagonal along two axes, from a start on each."""
     starts = {normalize_axis_index(axis, a.ndim): start for axis, start in axes_and_starts}
     dims = tuple(sorted(starts))
     indices = [lifted(starts[axis] + np.arange(count)) for axis in dims]
     strides = views.strides_of(a)
     rest = (stride for axis, stride in enumerate(strides) if axis not in dims)
-    found = apply(get("gather"), a, *indices, dims=dims)
-    views.attach(found, a, (strides[dims[0]] + strides[dims[1]], *rest))
+    along = (strides[dims[0]] + strides[dims[1]], *rest)
+    found = apply_view(get("gather"), a, *indices, strides=along, dims=dims)
     return moveaxis(found, 0, -1)
 
 

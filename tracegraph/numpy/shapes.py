@@ -18,8 +18,7 @@ from tracegraph.ir.op import get
 from tracegraph.ir.types import broadcast_shapes
 from tracegraph.numpy.dispatching.dispatch import as_array, copied, numpy_function
 from tracegraph.tracing.layouts import reading_order
-from tracegraph.tracing.tracer import Tracer
-from tracegraph.tracing.views import is_column_major, is_row_major, order_of
+from tracegraph.tracing.views import is_column_major, is_row_major, order_of, remembers
 
 __all__ = [
     "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "expand_dims", "ravel", "reshape",
@@ -44,7 +43,7 @@ def extents_of(shape: Shape) -> tuple[int, ...]:
 
 def is_in_columns(a: Any, order: str) -> bool:
     """Whether an order, as `order_of` gives it, is column-major for this array."""
-    return order == "F" or (order == "A" and isinstance(a, Tracer) and is_column_major(a))
+    return order == "F" or (order == "A" and remembers(a) and is_column_major(a))
 
 
 def _reversed(a: Any) -> Any:
@@ -86,7 +85,7 @@ def reshape(a: Any, /, shape: Shape, order: str = "C", *, copy: bool | None = No
     if min(known, default=0) < 0 or prod(known) != a.size:
         raise ValueError(f"cannot reshape array of shape {a.shape} into shape {shape}")
     result = a if tuple(known) == a.shape else apply(_RESHAPE, a, shape=tuple(known))
-    if copy is False and isinstance(result, Tracer) and result is not a and result.alias is None:
+    if copy is False and remembers(result) and result is not a and result.alias is None:
         raise ValueError("Unable to avoid creating a copy while creating an array as requested.")
     return copied(result) if copy else result
 
@@ -109,12 +108,12 @@ def ravel(a: Any, order: str = "C") -> Any:
     array([1, 2, 3, 4])
     """
     order, a = order_of(order), as_array(a)
-    if order == "K" and isinstance(a, Tracer):
+    if order == "K" and remembers(a):
         a = apply(_TRANSPOSE, a, axes=reading_order(a))
     elif is_in_columns(a, order):
         a = _reversed(a)
     result = reshape(a, (a.size,))
-    return copied(result) if isinstance(a, Tracer) and not is_row_major(a) else result
+    return copied(result) if remembers(a) and not is_row_major(a) else result
 
 
 @numpy_function

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
 from tracegraph import control
+from tracegraph.arrays.array_views import read_only_view
 from tracegraph.arrays.eager import apply
 from tracegraph.errors import UnsupportedByTracerError
 from tracegraph.ir.op import get
@@ -21,7 +22,6 @@ from tracegraph.numpy.reductions import sum
 from tracegraph.numpy.selecting import take
 from tracegraph.numpy.shapes import broadcast_to, reshape
 from tracegraph.numpy.ufuncs import add, conjugate, greater_equal, less, logical_and, multiply
-from tracegraph.tracing.tracer import Tracer
 
 __all__ = ["convolve", "correlate"]
 
@@ -76,9 +76,7 @@ def sliding_window_view(
         if size > x.shape[k]:
             raise ValueError("window shape cannot be larger than input array shape")
         x = apply(get("windows"), x, axis=k, size=size)
-    if axes and isinstance(x, Tracer) and x.alias is not None:
-        x.alias.read_only = "a view of overlapping windows, which is read-only"
-    return x
+    return read_only_view(x, "a view of overlapping windows, which is read-only") if axes else x
 
 
 @numpy_function

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from tracegraph.errors import ImmutableArrayError
 from tracegraph.errors.tracebacks import hide_frames
 from tracegraph.tracing.function_table import FUNCTIONS
 
@@ -47,11 +46,9 @@ class Flat:
             IndexError: as in reading.
             ValueError: several values for one element.
             TracerWriteError: the array is an argument of the traced function, or captured.
-            ImmutableArrayError: the array is a `tracegraph.Array`.
+            ImmutableArrayError: the array is a `tracegraph.Array` that is read-only.
         """
         try:
-            if not hasattr(self._array, "assign"):
-                raise ImmutableArrayError
             self._write(_one_axis(index), value)
         except BaseException as error:
             hide_frames(error)

@@ -15,19 +15,19 @@ from numpy.lib.stride_tricks import as_strided
 
 from tracegraph.ir.op import Elementwise, Op, Reduction, Scan
 from tracegraph.tracing.tracer import Tracer
-from tracegraph.tracing.views import memory_order, strides_of
+from tracegraph.tracing.views import memory_order, remembers, strides_of
 
 Ints = tuple[int, ...]
 
 
 def result_order(op: Op, args: Sequence[Any], attrs: Mapping[str, Any], shape: Ints) -> Ints | None:
     """The axes of an op's result by falling strides, as NumPy lays it out; None if by rows."""
-    if not any(type(x) is Tracer and x.axis_order is not None for x in args):
+    if not any(remembers(x) and x.axis_order is not None for x in args):
         return None
     if isinstance(op.form, (Elementwise, Scan)) or op.name in ("concatenate", "sort"):
         laid_out = [found for x in args if (found := _layout(x)) is not None]
         return _met(tuple(laid_out), len(shape)) if laid_out else None
-    if isinstance(op.form, Reduction) and isinstance(args[0], Tracer):
+    if isinstance(op.form, Reduction) and remembers(args[0]):
         kept = [axis for axis in memory_order(args[0]) if axis not in attrs["axes"]]
         left = sorted(kept)
         return _unless_sorted(tuple(left.index(axis) for axis in kept))
@@ -43,7 +43,7 @@ def set_order(result: Tracer, order: Ints | None) -> None:
 
 def same_order(x: Any) -> Ints | None:
     """The order of a new array that is laid out as another, as by `zeros_like`."""
-    return _unless_sorted(memory_order(x)) if isinstance(x, Tracer) else None
+    return _unless_sorted(memory_order(x)) if remembers(x) else None
 
 
 def reading_order(x: Tracer) -> Ints:
@@ -59,7 +59,7 @@ def _unless_sorted(order: Ints) -> Ints | None:
 
 def _layout(x: Any) -> tuple[Ints, Ints] | None:
     """Extents, 1 or 2 for more, and strides of an operand that has axes."""
-    if isinstance(x, Tracer):
+    if remembers(x):
         shape, strides = x.shape, strides_of(x)
     elif isinstance(x, np.ndarray):
         shape, strides = x.shape, x.strides

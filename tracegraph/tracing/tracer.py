@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
@@ -12,11 +11,12 @@ from tracegraph import errors
 from tracegraph.devices import canonical_device
 from tracegraph.errors.names_elsewhere import missing_of_array
 from tracegraph.ir.program import Atom
-from tracegraph.ir.types import ArrayType, broadcast_shapes, result_type, type_of
+from tracegraph.ir.types import ArrayType
 from tracegraph.tracing import views
 from tracegraph.tracing.conversions import conversion
 from tracegraph.tracing.function_table import FUNCTIONS
-from tracegraph.tracing.operators import ArrayOperators, InPlaceOperators, in_place
+from tracegraph.tracing.local_writes import LocalWrites
+from tracegraph.tracing.operators import ArrayOperators
 from tracegraph.tracing.truth import truth_conversion
 
 MisuseError = type[errors.TracerMisuseError]
@@ -38,7 +38,7 @@ def _converted(error: MisuseError) -> Callable[..., NoReturn]:
     return method
 
 
-class Tracer(ArrayOperators, InPlaceOperators):
+class Tracer(LocalWrites, ArrayOperators):
     """Stands for an array while a function is traced.
 
     It behaves as an ndarray does where the elements need not be known: operators, methods,
@@ -80,27 +80,23 @@ class Tracer(ArrayOperators, InPlaceOperators):
         """Give it another value, of the same type."""
         self._atom = atom
 
-    def assign(self, value: Any, name: str = "assignment") -> None:
-        """Write `value`, of this shape or broadcast to it, to all elements: `out=` and `x += y`.
+    remembers_views = True
 
-        Raises:
-            InPlaceCastError: the dtype of the value does not convert by "same_kind".
-            TracerWriteError: the tracer is read-only.
-            ValueError: the value does not broadcast to this shape.
-        """
+    def local(self) -> Tracer:
+        """The tracer itself: what the function computes belongs to it."""
+        return self
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it may be written to: see `views.check_writable`."""
+        return views.read_only_reason(self) is None
+
+    def check_writable(self) -> None:
+        """Raise a TracerWriteError unless it may be written to: see `views.check_writable`."""
         views.check_writable(self)
-        type_ = type_of(value)
-        if result_type(self.type, type_) != self.dtype and not np.can_cast(
-            type_.dtype, self.dtype, "same_kind"
-        ):
-            raise errors.InPlaceCastError(name, type_, self)
-        if broadcast_shapes(self.shape, type_.shape) != self.shape:
-            raise ValueError(
-                f"non-broadcastable output operand: a result of shape {type_.shape} does not fit "
-                f"in place into shape {self.shape}"
-            )
-        whole = FUNCTIONS["broadcast_to"](FUNCTIONS["astype"](value, self.dtype), self.shape)
-        views.store(self, self.owner.read(whole))
+
+    def _store(self, value: Any) -> None:
+        views.store(self, self.owner.read(FUNCTIONS["broadcast_to"](value, self.shape)))
 
     @property
     def type(self) -> ArrayType:
@@ -186,24 +182,6 @@ class Tracer(ArrayOperators, InPlaceOperators):
             raise errors.TracerFormatError(self)
         return repr(self)
 
-    @property
-    def real(self) -> Any:
-        """The real part, a view; of a real array, the array itself."""
-        return FUNCTIONS["real"](self)
-
-    @real.setter
-    def real(self, value: Any) -> None:
-        self.real[...] = value
-
-    @property
-    def imag(self) -> Any:
-        """The imaginary part, a view; of a real array, read-only zeros."""
-        return FUNCTIONS["imag"](self)
-
-    @imag.setter
-    def imag(self, value: Any) -> None:
-        self.imag[...] = value
-
     def __len__(self) -> int:
         if self.ndim == 0:
             raise TypeError(f"len() of a traced value of type {self.type}, which has no axes")
@@ -231,20 +209,6 @@ class Tracer(ArrayOperators, InPlaceOperators):
     def __setitem__(self, index: Any, value: Any) -> None:
         FUNCTIONS["setitem"](self, index, value)
 
-    __imatmul__ = in_place("matmul")
-
-    def _replaced(self, result: Any, name: str, other: Any) -> Any:
-        """`x += y` writes to `x`. A 0-d `x` is a scalar, as NumPy's sums are, and is rebound."""
-        if self.ndim == 0:
-            return result
-        if name == "matmul" and result.shape != self.shape:
-            raise ValueError(
-                f"x @= y of shapes {self.shape} and {np.shape(other)} gives {result.shape}, "
-                "which must be the shape of x; write x = x @ y"
-            )
-        self.assign(result, name)
-        return self
-
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         return FUNCTIONS["ufunc_of_tracers"](ufunc, method, inputs, kwargs)
 
@@ -269,26 +233,6 @@ class Tracer(ArrayOperators, InPlaceOperators):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         return self.copy()
-
-    def fill(self, value: Any) -> None:
-        """Assign one value to all elements."""
-        self[...] = value
-
-    def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
-        """Assign values at positions in the ravelled array: `numpy.put`."""
-        FUNCTIONS["put"](self, indices, values, mode)
-
-    def sort(
-        self, axis: int = -1, kind: str | None = None, order: Any = None, **options: Any
-    ) -> None:
-        """Bring the elements into order along an axis: `numpy.sort`."""
-        self[...] = FUNCTIONS["sort"](self, axis, kind, order, **options)
-
-    def partition(
-        self, kth: Any, axis: int = -1, kind: str = "introselect", order: Any = None
-    ) -> None:
-        """Bring the elements into the order of `numpy.partition`."""
-        self[...] = FUNCTIONS["partition"](self, kth, operator.index(axis), kind, order)
 
     def __bool__(self) -> NoReturn:
         raise errors.TracerBoolError(self, *(truth_conversion() or ()))

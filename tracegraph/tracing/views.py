@@ -1,4 +1,4 @@
-"""Aliasing: tracers that are views of other tracers, and writes through them.
+"""Aliasing: tracers, and Arrays on a device, that are views of others, and writes through them.
 
 NumPy's rule: `row = x[0]; x[:] = 1` changes what `row` reads, and `row[:] = 1` changes `x`. So a
 view remembers its base and the op that derives it. It is derived again after a write to the base,
@@ -20,7 +20,7 @@ from tracegraph.errors.wording import TracerLike
 from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.op import Op, get
 from tracegraph.ir.program import Atom, Eqn
-from tracegraph.ir.types import row_major_strides
+from tracegraph.ir.types import ArrayType, row_major_strides
 
 Strides = tuple[int, ...]
 
@@ -63,6 +63,10 @@ class AnyTracer(TracerLike, Protocol):
         """The value that it has now."""
 
     @property
+    def type(self) -> ArrayType:
+        """Its type."""
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """Extents."""
 
@@ -92,7 +96,7 @@ class TracerView:
     op: Op
     indices: tuple[Atom, ...]
     attrs: Mapping[str, Any]
-    seen: Atom
+    seen: Atom | None
     strides: Strides | None = None
     """The result of `strides_of`, once it is known."""
     read_only: str | None = None
@@ -133,9 +137,13 @@ def attach(result: _T, base: AnyTracer, strides: Strides | None = None) -> _T:
     `strides` are those of a gather at more than one place.
     """
     eqn = result.owner.eqns[-1]
-    view = TracerView(base, eqn.op, eqn.operands[1:], eqn.attrs, base.atom, strides)
-    name = eqn.op.name
-    moves = name == "windows" or (name == "transpose" and not _is_sorted(eqn.attrs["axes"]))
+    return linked(result, TracerView(base, eqn.op, eqn.operands[1:], eqn.attrs, base.atom, strides))
+
+
+def linked(result: _T, view: TracerView) -> _T:
+    """Mark a result as this view, unless NumPy would have copied."""
+    base, name = view.base, view.op.name
+    moves = name == "windows" or (name == "transpose" and not _is_sorted(view.attrs["axes"]))
     if base.axis_order is not None or moves:
         mark_unordered(result)
     may_copy = base.alias is not None or base.axis_order is not None
@@ -155,11 +163,22 @@ def attach_computed(
 ) -> _T:
     """Mark `compute(base, dtype)` as a view, from which `compute` with its dtype gives the base."""
     strides = row_major_strides(result.shape) if result.shape != base.shape else strides_of(base)
-    attrs = {"dtype": result.atom.type.dtype}
+    attrs = {"dtype": result.type.dtype}
     if base.axis_order is not None:
         mark_unordered(result)
     result.alias = TracerView(base, get("bits"), (), attrs, base.atom, strides, computed=compute)
     return result
+
+
+def remembers(x: Any) -> bool:
+    """Whether views of `x` know their bases: it is traced, or an Array on a device."""
+    return bool(getattr(x, "remembers_views", False))
+
+
+def detached(copy: Any) -> Any:
+    """What was made as a view, as the copy that NumPy makes there."""
+    copy.alias = copy.axis_order = None
+    return copy.local()
 
 
 def mark_unordered(view: AnyTracer) -> None:
@@ -259,16 +278,26 @@ def check_writable(tracer: AnyTracer) -> None:
             in NumPy.
         EscapedTracerError: its trace is over.
     """
+    reason = read_only_reason(tracer)
+    if reason is not None:
+        raise TracerWriteError(tracer, reason)
+
+
+def read_only_reason(tracer: AnyTracer) -> str | None:
+    """What a tracer is, for the message, if it must not be written to.
+
+    Raises:
+        EscapedTracerError: its trace is over.
+    """
     root = tracer
     while root.alias is not None:
         if root.alias.read_only is not None:
-            raise TracerWriteError(tracer, root.alias.read_only)
+            return root.alias.read_only
         root = root.alias.base
     part = "" if root is tracer else "a view of "
     if not root.owner.is_current(root):
-        raise TracerWriteError(tracer, f"{part}a value captured from outside this branch or loop")
-    if root.read_only is not None:
-        raise TracerWriteError(tracer, f"{part}{root.read_only}")
+        return f"{part}a value captured from outside this branch or loop"
+    return None if root.read_only is None else f"{part}{root.read_only}"
 
 
 def store(tracer: AnyTracer, atom: Atom) -> None:

@@ -48,7 +48,7 @@ def _value(x: Any) -> Any:
     if type(x) is Array:
         if x.weak:
             return Array(np.asarray(x.item()))
-        return x.copy() if x.is_local else x  # derivatives keep it
+        return x.kept()  # by derivatives
     return np.asarray(x)
 
 
@@ -64,7 +64,7 @@ def _results(eqn: Eqn, operands: Sequence[Any]) -> Sequence[Any]:
         return _on_device(eqn, operands)
     results = run_region(_alone(eqn), list(map(as_numpy, operands)))
     if any(type(x) is Array for x in operands):
-        return [Array(x) for x in results]
+        return [Array.sharing(x) for x in results]
     return results
 
 
@@ -104,5 +104,5 @@ def _own(x: Any, as_array: bool) -> Any:
         return x
     array = np.array(as_numpy(x))
     if as_array:
-        return Array(array)
+        return Array.sharing(array)
     return array if array.ndim else array[()]

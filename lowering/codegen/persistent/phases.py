@@ -141,7 +141,7 @@ class PhaseWriter:
         """Write collectives that are carried out at once."""
         room = self.layout.peers.rooms[node]
         write_exchange(self.writer, self.scope, node, room, self.stop)
-        if room.small:
+        if room.form == "small":
             self._in_each_block.add(node)
             self._blocks_are_apart = True
 
@@ -222,7 +222,7 @@ class PhaseWriter:
             self.graph(node.body)
             self.barrier()
             return
-        begun = self._since = set()
+        begun = self._begin()
         self.graph(node.body)
         if (
             self._since is None
@@ -235,6 +235,12 @@ class PhaseWriter:
         else:
             self.barrier()
         take_turns(self.writer, turns)
+
+    def _begin(self) -> set[Node]:
+        """Collect what is written from here to the next barrier."""
+        found: set[Node] = set()
+        self._since = found
+        return found
 
 
 def _is_plain(graph: Graph) -> bool:

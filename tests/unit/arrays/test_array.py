@@ -408,16 +408,16 @@ def test_device_arrays_are_not_read_by_operations() -> None:
 
 
 def test_repeated_eager_operations_compile_once(compiler: FakeCompiler) -> None:
-    from tracegraph.arrays import eager
+    from tracegraph.arrays.device_calls import compiled_op
 
-    eager._on_device.cache_clear()
+    compiled_op.cache_clear()
     x = on_device([1.0, 2.0])
     for _ in range(3):
         x = x + 1
     assert len(compiler.backends["fake:0"].compiled) == 1
     x + 1j
     assert len(compiler.backends["fake:0"].compiled) == 2
-    eager._on_device.cache_clear()
+    compiled_op.cache_clear()
 
 
 def test_device_arrays_meet_while_a_function_is_traced() -> None:

@@ -36,27 +36,74 @@ def test_what_runs_in_jit_runs_eagerly() -> None:
     np.testing.assert_array_equal(A, np.arange(5.0))
 
 
-SHARED: dict[str, Callable[[Any], Any]] = {
-    "view": lambda x: x[1:],
-    "reshaped": lambda x: xp.reshape(x, (5, 1)),
-    "transposed": lambda x: xp.reshape(x, (5, 1)).T,
-    "ndarray": np.asarray,
-    "numpy": lambda x: np.expand_dims(x, 0),
+VIEWS: dict[str, Callable[[Any], Any]] = {
+    "view": lambda x: x[:],
+    "reshaped": lambda x: xp.reshape(x, (5, 1))[:, 0],
+    "transposed": lambda x: xp.reshape(x, (5, 1)).T[0],
+    "numpy": lambda x: np.expand_dims(x, 0)[0],
+    "real": lambda x: x.real,
+    "itself": tracegraph.asarray,
 }
 
 
-@pytest.mark.parametrize("share", SHARED)
-def test_what_shares_memory_ends_writes_while_it_lives(share: str) -> None:
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_write_changes_the_base_and_its_views(view: str) -> None:
     x = A + 1
-    other = SHARED[share](x)
-    with pytest.raises(errors.ImmutableArrayError, match="share its memory"):
-        x[0] = 9
-    if isinstance(other, tracegraph.Array):
-        with pytest.raises(errors.ImmutableArrayError):
-            other[0] = 9
-    del other
+    other = VIEWS[view](x)
     x[0] = 9
-    assert x.tolist() == [9, 2, 3, 4, 5]
+    other[1] = 8
+    other += 1
+    assert x.tolist() == other.tolist() == [10, 9, 4, 5, 6]
+
+
+READ_ONLY: dict[str, Callable[[Any], Any]] = {
+    "broadcast_to": lambda x: np.broadcast_to(x, (2, 5))[0],
+    "same shape": lambda x: tracegraph.numpy.broadcast_to(x, (5,)),
+    "diagonal": lambda x: (x[:, None] * x).diagonal(),
+    "windows": lambda x: np.lib.stride_tricks.sliding_window_view(x, 2)[0],
+    "imag": lambda x: x.imag,
+    "of an ndarray": lambda x: np.broadcast_arrays(x, np.ones(5))[1],
+    "of an argument": lambda x: A[1:],
+}
+
+
+@pytest.mark.parametrize("view", READ_ONLY)
+def test_views_that_are_read_only_in_numpy_are_read_only(view: str) -> None:
+    found = READ_ONLY[view](A + 1)
+    before = found.tolist()
+    for write in (lambda: found.fill(3), lambda: np.add(1, 1, out=found)):
+        with pytest.raises(errors.ImmutableArrayError):
+            write()
+    assert found.tolist() == before
+
+
+def test_an_ndarray_of_an_array_is_a_read_only_view() -> None:
+    x = A + 1
+    y = np.asarray(x)
+    x[0] = 9
+    assert y[0] == 9
+    with pytest.raises(ValueError, match="read-only"):
+        y[0] = 1
+
+
+def test_what_another_library_has_is_read_only() -> None:
+    x = A + 1
+    view = x[1:]
+    np.from_dlpack(x)
+    for each in (x, view, x[1:]):
+        with pytest.raises(errors.ImmutableArrayError):
+            each[0] = 1
+
+
+def test_in_place_operators_rebind_what_is_read_only() -> None:
+    x = y = tracegraph.asarray([1.0, 2.0])
+    x += 1
+    assert (x.tolist(), y.tolist()) == ([2, 3], [1, 2])
+    x = y = A + 0
+    x += 1
+    assert x is y
+    with pytest.raises(errors.InPlaceCastError):
+        x += 1j
 
 
 def test_arguments_and_results_of_jitted_functions_are_read_only() -> None:

@@ -24,10 +24,18 @@ def test_libraries_know_arrays_while_they_are_registered() -> None:
         xp = tracegraph.array_api  # SciPy finds it by itself with SCIPY_ARRAY_API
         return extra.at(x)[x > 1].set(9.0, xp=xp), extra.at(x)[0].add(5.0, xp=xp)
 
+    def in_place(x: Any) -> Any:
+        x = x + 0
+        extra.at(x)[0].set(9.0, xp=tracegraph.array_api)  # the result is ignored
+        return x
+
     with register_array_api():
         with register_array_api():
             pass  # which ends nothing, as another holds it
         assert not compat.is_writeable_array(x)
+        assert compat.is_writeable_array(x + 1)
+        for write in (in_place, tracegraph.jit(in_place, device="host")):
+            np.testing.assert_array_equal(write(x), [9, 1, 2])
         assert not compat.is_lazy_array(x)
         for found in (update(x), tracegraph.jit(update, device="host")(x)):
             np.testing.assert_array_equal(found[0], [0, 1, 9])

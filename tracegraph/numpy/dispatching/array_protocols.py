@@ -15,17 +15,17 @@ from tracegraph import errors, tree
 from tracegraph.arrays.array import Array
 from tracegraph.arrays.eager import any_of_bfloat16, any_on_device, as_numpy, result_of
 from tracegraph.numpy.dispatching import protocols, ufunc_at
-from tracegraph.numpy.dispatching.output import require_not_written
+from tracegraph.numpy.dispatching.output import require_writable
 from tracegraph.tracing.tracer import Tracer
 
 
-def _as_array(x: Any, operands: Sequence[Any] = ()) -> Any:
+def _as_array(x: Any, args: Sequence[Any] = ()) -> Any:
     """Results of NumPy as Arrays, if they can be: `numpy.shape` gives plain ints, and what is
     joined with an array of objects is one.
     """
     if not isinstance(x, (np.ndarray, np.generic)) or x.dtype.kind in _NO_NUMBERS:
         return x
-    return result_of(x, operands)
+    return result_of(x, args)
 
 
 _NO_NUMBERS = "OSUMmT"
@@ -38,25 +38,29 @@ def array_ufunc(
     """NumPy's ufunc dispatch for Arrays.
 
     Raises:
-        ImmutableArrayError: `out` is an Array, or what `at` writes to, which does not ask NumPy's
-            arrays whether they are read-only.
+        ImmutableArrayError: `out` is an Array that is read-only, or what `at` writes to, of which
+            NumPy itself does not ask that.
         TypeError: a device has no such function.
     """
     out = kwargs.get("out", ())
     if any(isinstance(x, Tracer) for x in (*inputs, *out)):
         return NotImplemented  # the tracer records it
-    if any(type(x) is Array for x in out):
-        raise errors.ImmutableArrayError(f"numpy.{ufunc.__name__}(..., out=x)", "drop out=")
+    if out:
+        require_writable(ufunc.__name__, (), kwargs)
     if method == "at" and type(inputs[0]) is Array:
-        raise _immutable_at(ufunc)
-    if any_on_device(inputs) or (any_of_bfloat16(inputs) and not out):
+        inputs[0].check_writable(*_at_and_instead(ufunc))
+    if any_on_device((*inputs, *out)) or (any_of_bfloat16(inputs) and not out):
         with _naming(protocols.ufunc_label(ufunc)):
             return protocols.array_ufunc(ufunc, method, inputs, kwargs)
     if method == "__call__" and not kwargs and protocols.is_ours(ufunc):
         return tree.map(_as_array, protocols.array_ufunc(ufunc, method, inputs, kwargs))
     operands = tuple(map(as_numpy, inputs))
-    results = getattr(ufunc, method)(*operands, **kwargs)
-    return results if out else tree.map(lambda x: _as_array(x, operands), results)
+    if not out:
+        results = getattr(ufunc, method)(*operands, **kwargs)
+        return tree.map(lambda x: _as_array(x, inputs), results)
+    written = tuple(map(as_numpy, out))
+    results = getattr(ufunc, method)(*operands, **{**kwargs, "out": written})
+    return _returned(results, inputs, zip(written, out, strict=True))
 
 
 def array_function(
@@ -68,28 +72,37 @@ def array_function(
     """NumPy's function dispatch for Arrays.
 
     Raises:
-        ImmutableArrayError: the function writes to an Array.
+        ImmutableArrayError: the function writes to an Array that is read-only.
         TypeError: an Array is on a device, for which there is no such function.
     """
     if any(issubclass(t, Tracer) for t in types):
         return NotImplemented
-    require_not_written(function.__name__, args, kwargs)
+    require_writable(function.__name__, args, kwargs)
     leaves = tree.leaves((args, dict(kwargs)))
     if any_on_device(leaves) or (any_of_bfloat16(leaves) and protocols.has(function)):
         with _naming(f"numpy.{function.__name__}"):
             return protocols.array_function(function, args, kwargs)
     host_args, host_kwargs = tree.map(as_numpy, (args, dict(kwargs)))
-    operands = tree.leaves((host_args, host_kwargs))
-    return tree.map(lambda x: _as_array(x, operands), function(*host_args, **host_kwargs))
+    results = function(*host_args, **host_kwargs)
+    passed = zip(tree.leaves((host_args, host_kwargs)), leaves, strict=True)
+    written = tree.leaves(kwargs.get("out"))
+    pairs = [(x, own) for x, own in passed if type(own) is Array or any(own is y for y in written)]
+    return _returned(results, leaves, pairs)
 
 
-def _immutable_at(ufunc: np.ufunc) -> errors.ImmutableArrayError:
+def _returned(results: Any, args: Sequence[Any], pairs: Iterable[tuple[Any, Any]]) -> Any:
+    """Results of NumPy for these arguments as Arrays. Of the pairs, the second stands for the
+    first, if that is returned.
+    """
+    known = {id(x): own for x, own in pairs}
+    return tree.map(lambda x: known[id(x)] if id(x) in known else _as_array(x, args), results)
+
+
+def _at_and_instead(ufunc: np.ufunc) -> tuple[str, str]:
     update = ufunc_at.UPDATES.get(ufunc.__name__)
     arguments = "x, index, value" if ufunc.nin == 2 else "x, index"
     given = "set(...)" if update is None else f"{update}(value)"
-    return errors.ImmutableArrayError(
-        f"numpy.{ufunc.__name__}.at({arguments})", f"write `x = x.at[index].{given}`"
-    )
+    return f"numpy.{ufunc.__name__}.at({arguments})", f"write `x = x.at[index].{given}`"
 
 
 @contextmanager

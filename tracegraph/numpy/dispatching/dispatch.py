@@ -10,6 +10,7 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike
 
+from tracegraph.arrays.array import Array
 from tracegraph.arrays.creation import asarray
 from tracegraph.arrays.eager import apply
 from tracegraph.errors import BooleanMaskError, UnrepresentableError
@@ -184,6 +185,4 @@ def copied(x: Any) -> Any:
     if not isinstance(x, ArrayOperators):
         return np.array(x)
     own: Any = x
-    data = getattr(own, "memory", None)
-    shares = isinstance(data, np.ndarray) and (own.is_local or data.base is not None)
-    return own.copy() if shares else own  # others are immutable
+    return own.own() if type(own) is Array else own

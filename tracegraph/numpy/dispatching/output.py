@@ -9,13 +9,13 @@ import numpy as np
 
 from tracegraph.arrays.array import Array
 from tracegraph.arrays.eager import apply
-from tracegraph.errors import ImmutableArrayError, UnsupportedByTracerError
+from tracegraph.errors import UnsupportedByTracerError
 from tracegraph.ir.op import get
 from tracegraph.ir.types import type_of
 from tracegraph.numpy.dispatching.dispatch import as_array
 from tracegraph.tracing.conversions import written_array_advice
+from tracegraph.tracing.local_writes import LocalWrites
 from tracegraph.tracing.selected import Selected
-from tracegraph.tracing.tracer import Tracer
 
 Casting = Literal["no", "equiv", "safe", "same_kind", "unsafe"]
 
@@ -50,25 +50,26 @@ _WRITERS = {
     "put_along_axis": "write `x = x.at[indices].set(values)`, with an index for each axis",
     "fill_diagonal": "write `k = numpy.arange(n)` and `x = x.at[k, k].set(value)`",
 }
-"""Functions that write to their first argument, and what to do instead."""
+"""Functions that write to their first argument, and what to do where that is read-only."""
 
 
-def require_not_written(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-    """Require that a function of NumPy with these arguments does not write to an Array.
+def require_writable(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    """Require that Arrays may be written to that a function of NumPy with these arguments changes.
 
     Raises:
-        ImmutableArrayError: it does.
+        ImmutableArrayError: one may not.
     """
     out = kwargs.get("out")
-    if any(type(x) is Array for x in (out if isinstance(out, tuple) else (out,))):
-        raise ImmutableArrayError(f"numpy.{name}(..., out=x)", "drop out=")
+    for x in out if isinstance(out, tuple) else (out,):
+        if type(x) is Array:
+            x.check_writable(f"numpy.{name}(..., out=x)", "drop out=")
     target = args[0] if args else next(iter(kwargs.values()), None)
     if type(target) is not Array:
         return
     if name in _WRITERS:
-        raise ImmutableArrayError(f"numpy.{name}(x, ...)", _WRITERS[name])
+        target.check_writable(f"numpy.{name}(x, ...)", _WRITERS[name])
     if name == "nan_to_num" and (kwargs.get("copy", True) is False or args[1:2] == (False,)):
-        raise ImmutableArrayError("numpy.nan_to_num(x, copy=False)", "drop copy=False")
+        target.check_writable("numpy.nan_to_num(x, copy=False)", "drop copy=False")
 
 
 def written(name: str, result: Any, out: Any, where: Any, casting: Casting = "same_kind") -> Any:
@@ -85,8 +86,8 @@ def written(name: str, result: Any, out: Any, where: Any, casting: Casting = "sa
             )
         return result
     if type(target) is Array:
-        raise ImmutableArrayError(f"numpy.{name}(..., out=x)", "drop out=")
-    if not isinstance(target, (Tracer, Selected)):
+        target.check_writable(f"numpy.{name}(..., out=x)", "drop out=")
+    if not isinstance(target, (LocalWrites, Selected)):
         raise UnsupportedByTracerError(
             f"out= of numpy.{name} with {type(target).__module__}.{type(target).__name__}",
             written_array_advice(target),
@@ -139,7 +140,7 @@ def stored(name: str, result: Any, out: Any, casting: Casting = "same_kind") -> 
         ValueError: `out` has another shape.
     """
     target = target_of(out)
-    if isinstance(target, Tracer) and target.shape != np.shape(result):
+    if isinstance(target, LocalWrites) and target.shape != np.shape(result):
         raise ValueError(
             f"out= of numpy.{name} has the shape {target.shape}, and the result {np.shape(result)}"
         )

@@ -16,8 +16,8 @@ from tracegraph.ir.types import promotion_tokens, type_of
 from tracegraph.numpy.dispatching.dispatch import as_array, lifted, unchecked
 from tracegraph.numpy.indexing import batch_first, batched, fitted
 from tracegraph.tracing.conversions import written_array_advice
+from tracegraph.tracing.local_writes import LocalWrites
 from tracegraph.tracing.selection import parse
-from tracegraph.tracing.tracer import Tracer
 
 UPDATES = {
     "add": "add",
@@ -49,7 +49,7 @@ def at(ufunc: np.ufunc, target: Any, index: Any, *values: Any) -> None:
         ValueError: another number of operands than the ufunc has.
     """
     name = ufunc.__name__
-    if not isinstance(target, Tracer):
+    if not isinstance(target, LocalWrites):
         raise errors.UnsupportedByTracerError(
             f"numpy.{name}.at on {type(target).__name__}", written_array_advice(target)
         )

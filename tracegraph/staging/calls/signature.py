@@ -73,6 +73,8 @@ def direct_call(passed: Iterable[Any]) -> tuple[DirectKey, list[Any]] | None:
     for x in passed:
         kind = type(x)
         if kind is Array:
+            if x.memory is None:
+                x.refresh()
             key.append(x.placement)
             leaves.append(x.memory)
             continue

@@ -1,0 +1,46 @@
+"""Random views of arrays and writes through them: NumPy's, run eagerly, on a device, and jitted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+import tracegraph
+from tests.fakes.fake_device import FakeBuffer, FakeCompiler
+from tests.programs.writes import STEPS, program
+from tests.unit.conftest import compiler as compiler
+from tracegraph.arrays.array import Array
+
+A = np.arange(12.0).reshape(3, 4) % 7
+
+
+def check(of: Callable[[Any], Any]) -> None:
+    """`of` runs a program's steps on Arrays."""
+
+    @settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+    @given(steps=STEPS)
+    def equals(steps: Any) -> None:
+        expected = program(steps, A.copy())
+        found = of(steps)
+        for new, old in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(np.asarray(new), old, strict=True)
+
+    equals()
+
+
+def test_on_the_host() -> None:
+    check(lambda steps: program(steps, tracegraph.asarray(A)))
+
+
+def test_jitted() -> None:
+    check(lambda steps: tracegraph.jit(lambda a: program(steps, a), device="host")(A))
+
+
+@pytest.mark.usefixtures("compiler")
+def test_on_a_device(compiler: FakeCompiler) -> None:
+    check(lambda steps: program(steps, Array(FakeBuffer(A.copy(), "fake:0"))))
+    assert compiler.backends["fake:0"].compiled
