@@ -337,7 +337,7 @@ class Array(LocalWrites, TypedOperators, metaclass=_ArrayClass):
         if isinstance(data, np.ndarray):
             # A view: to set the shape of it leaves this Array as it is.
             view = data.view()
-            view.setflags(write=False)
+            view.setflags(False)  # type: ignore[call-arg]
             if dtype is None and not copy:
                 return view
             return np.array(view, dtype=dtype, copy=copy)
