@@ -45,13 +45,13 @@ _MAKING = frozenset(
     {"arange", "empty", "empty_like", "eye", "full", "full_like", "identity", "linspace"}
     | {"ones", "ones_like", "tri", "zeros", "zeros_like"}
 )
-"""Functions whose results are new arrays, which may be written to."""
+"""Functions whose results are new arrays also where they make Arrays themselves."""
 
 
 def as_arrays(result: Any) -> Any:
     """A result of NumPy's, or a tuple or list of them, as Arrays; anything else as it is."""
     if isinstance(result, (np.ndarray, np.generic)):
-        return asarray(result)
+        return asarray(result).local()  # a copy
     if isinstance(result, tuple) and hasattr(result, "_make"):
         return type(result)._make(map(as_arrays, result))
     if type(result) in (tuple, list):

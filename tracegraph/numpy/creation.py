@@ -108,7 +108,8 @@ def placed(array: Any, device: str | None) -> Any:
         return eager(array)
     if device == "cpu":
         return array if isinstance(array, Tracer) else np.asarray(array)
-    return placed_array(array, device=device)
+    found = placed_array(array, device=device)
+    return found.local() if isinstance(array, np.ndarray) else found
 
 
 def check_options(name: str, kwargs: dict[str, Any]) -> None:

@@ -185,4 +185,4 @@ def copied(x: Any) -> Any:
     if not isinstance(x, ArrayOperators):
         return np.array(x)
     own: Any = x
-    return own.kept() if type(own) is Array else own
+    return own.own() if type(own) is Array else own

@@ -84,8 +84,8 @@ tg_status tg_set(tg_program *program, uint32_t number, const void *value);
    that; else the argument is copied first, and stays as it is. No other result may overlap any
    array.
    If a check has failed in an earlier launch, that is returned, and nothing is launched.
-   One thread may use a program at a time, and one launch may run at a time: launches on several
-   streams need events between them. That also holds between programs with loops. */
+   One thread may use a program at a time. Its launches run one after the other, on any streams;
+   those of two programs with loops must not run at the same time. */
 tg_status tg_run(tg_program *program, const tg_address *inputs, const tg_address *outputs,
                  void *stream);
 
@@ -1225,7 +1225,7 @@ static tg_status tg_failed_check(tg_program *p) {
   return tg_fail(TG_ERROR_CHECK, "%s: %s", p->text + failure->error, p->text + failure->message);
 }
 
-/* The addresses that the graph is to have; copies of arguments that are written over, if need be. */
+/* The addresses that the graph is to have; arguments that are written over are copied here. */
 static tg_status tg_want(tg_program *p, const tg_address *inputs, const tg_address *outputs,
                          tg_cu stream) {
   uint32_t input_count = tg_input_count(p), output_count = tg_output_count(p);
