@@ -145,7 +145,7 @@ def _writer(steps: tuple[_Step, ...], template: tuple[Any, ...]) -> Callable[...
 def _view(base: Tracer, step: _Step, indices: Sequence[Any]) -> Tracer:
     attrs: Mapping[str, Any] = dict(step.attrs)
     if step.computed is not None:
-        computed = step.computed(base, attrs["dtype"])
+        computed: Tracer = step.computed(base, attrs["dtype"])
         return views.attach_computed(computed, base, step.computed)
     trace = current_trace()
     assert trace is not None
