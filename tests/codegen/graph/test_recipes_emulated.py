@@ -12,7 +12,7 @@ from lowering.cuda.recipe.targets import load_target
 from lowering.testing.recording_backend import RecordingDevice
 from tests.emulation.emulated_driver import EmulatedDriver, Module, on_device
 from tests.emulation.emulator import COMPILER
-from tests.helpers.recipes import stored, uncompiled
+from tests.emulation.text_code import stored, uncompiled
 from tracegraph import ArrayType, jit
 
 __all__ = ["uncompiled"]

@@ -119,7 +119,7 @@ def flat_file(
     """
     _refuse(recipe)
     records = _Records()
-    used = [number for number in range(len(recipe.codes)) if number != recipe.probe]
+    used = sorted({function.code for function in recipe.functions})
     for number in used:
         code = data[recipe.codes[number]]
         records.add("code", data=records.data(code), nbytes=len(code))

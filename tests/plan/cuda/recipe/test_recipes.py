@@ -17,7 +17,7 @@ from lowering.cuda.recipe.targets import load_target, recipe_of
 from lowering.plan.target.features import override
 from lowering.testing.recording_backend import RecordingBackend, RecordingDevice
 from lowering.testing.recording_driver import RecordingDriver
-from tests.helpers.recipes import stored, uncompiled
+from tests.emulation.text_code import stored, uncompiled
 from tests.unit.saving.mutations import VALUES
 from tracegraph import ArrayType, cond, debug, fori_loop, jit, switch, while_loop
 from tracegraph.errors import ExportFormatError, MalformedTargetError, UnsavableError
