@@ -95,7 +95,8 @@ class MeshBackend(Backend):
         apart, channel = self._on_several_machines, peers()
         meeting: BuildMeeting = PeerMeeting(self.mesh.shape)
         if channel is not None and self.mesh.processes > 1:
-            meeting = MeetingOfBuilds(channel, self.mesh, program)
+            number = gpus.communicators.number
+            meeting = MeetingOfBuilds(channel, self.mesh, program, number)
         calls = filter(None, map(collective_of, launched_nodes(plan.graph)))
         communicators = gpus.communicators if any(calls) else None
         first = self.mesh.local_devices[0]

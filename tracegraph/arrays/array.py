@@ -180,8 +180,9 @@ class Array(LocalWrites, TypedOperators, metaclass=_ArrayClass):
 
     def refresh(self) -> None:
         """Compute the elements of a view again, if its base was written to."""
-        if self.memory is None and getattr(self, "_stale", False):
-            fresh = derived(self._alias)
+        view = self.alias
+        if self.memory is None and view is not None and getattr(self, "_stale", False):
+            fresh = derived(view)
             self.memory, self.placement, self._stale = fresh.data, fresh.placement, False
 
     def invalidate(self) -> None:
@@ -336,7 +337,7 @@ class Array(LocalWrites, TypedOperators, metaclass=_ArrayClass):
         if isinstance(data, np.ndarray):
             # A view: to set the shape of it leaves this Array as it is.
             view = data.view()
-            view.setflags(False)
+            view.setflags(False)  # type: ignore[call-arg]
             if dtype is None and not copy:
                 return view
             return np.array(view, dtype=dtype, copy=copy)
@@ -457,7 +458,7 @@ class Array(LocalWrites, TypedOperators, metaclass=_ArrayClass):
             return data.flags.writeable and (
                 not isinstance(owner, np.ndarray) or owner.flags.writeable
             )
-        root = self
+        root: Any = self
         while root.alias is not None:
             if root.alias.read_only is not None:
                 return False
@@ -473,7 +474,7 @@ class Array(LocalWrites, TypedOperators, metaclass=_ArrayClass):
             DonatedArrayError: it was donated.
         """
         if innermost.trace is not None or not self.is_local:
-            _ = root_of(self).data  # raises if it was donated
+            _ = _outermost(self).data  # raises if it was donated
             raise errors.ImmutableArrayError(operation, instead)
 
     def own(self) -> Array:
@@ -503,11 +504,12 @@ class Array(LocalWrites, TypedOperators, metaclass=_ArrayClass):
         """`x += y` writes to `x`, if it is local; else, and if `y` is traced, `x` is rebound."""
         if type(result) is not Array or innermost.trace is not None or not self.is_local:
             return result
-        data, found = self.memory, result.memory
+        data: Any = self.memory
+        found: Any = result.memory
         if self._type != result._type or not self.shape or type(data) is not type(found):
             return super()._replaced(result, name, other)
         if not isinstance(data, np.ndarray):
-            del data
+            del data  # as in `__setitem__`
             if self.alias is None:
                 self.renew(found)
             else:
@@ -558,7 +560,7 @@ class Array(LocalWrites, TypedOperators, metaclass=_ArrayClass):
         """Let the outermost base know of a new view, if it is one; else it is local."""
         if self.alias is None:
             return self.local()
-        root = root_of(self)
+        root = _outermost(self)
         views = getattr(root, "_views", None)
         if views is None:
             views = root._views = WeakValueDictionary()
@@ -636,7 +638,7 @@ class Array(LocalWrites, TypedOperators, metaclass=_ArrayClass):
     def _export(self, data: DeviceBuffer) -> None:
         """Keep memory that others have; from then on the Array is read-only."""
         self._exported = data
-        root_of(self)._local = False
+        _outermost(self)._local = False
 
     def copy(self, order: str = "C") -> Array:
         """An Array of the same elements in memory of its own, where they are.
@@ -657,6 +659,11 @@ class Array(LocalWrites, TypedOperators, metaclass=_ArrayClass):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _unpickle, (np.array(self.__array__()), self.weak)
+
+
+def _outermost(array: Any) -> Any:
+    """What a view on a device is a view of in the end; an Array that is no view itself."""
+    return root_of(array)
 
 
 def _missing(array: Array, name: str) -> AttributeError:

@@ -51,10 +51,14 @@ def view_on_device(
     """
     if not base.remembers_views:
         return result
-    view = views.TracerView(base, op, tuple(indices), dict(attrs), None, strides)
-    return views.linked(result, view).as_view()
+    made: Any = result
+    viewed: Any = base
+    view = views.TracerView(viewed, op, tuple(indices), dict(attrs), None, strides)
+    marked: Array = views.linked(made, view)
+    return marked.as_view()
 
 
-def computed_view_on_device(result: Array, base: Array, compute: Any) -> Array:
+def computed_view_on_device(result: Any, base: Any, compute: Any) -> Array:
     """The same for `compute(base, dtype)`, from which `compute` with its dtype gives the base."""
-    return views.attach_computed(result, base, compute).as_view()
+    view: Array = views.attach_computed(result, base, compute)
+    return view.as_view()

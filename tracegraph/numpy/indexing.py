@@ -73,7 +73,7 @@ def _gather(x: Any, selection: Selection, unique: bool) -> Any:
     _require_elements(x, selection)
     attrs = _promise(x.shape, selection, unique)
     # if all are integers, it is basic indexing, which makes a view
-    making = apply if selection.gathers else apply_view
+    making: Any = apply if selection.gathers else apply_view
     y = making(get("gather"), x, *batched(x, selection), dims=selection.dims, **attrs)
     return numpy.transpose(y, _batch_into_place(selection))
 

@@ -7,7 +7,7 @@ changes with them, is what the classes know: see `views`.
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,16 @@ class LocalWrites(InPlaceOperators):
     """Mixin with ndarray's ways of writing, which all are assignments."""
 
     __slots__ = ()
+
+    if TYPE_CHECKING:  # what the classes have
+        type: property
+        dtype: property
+        shape: property
+        ndim: property
+        is_local: property
+        at: property
+
+        def __setitem__(self, index: Any, value: Any) -> None: ...
 
     def check_writable(self) -> None:
         """Raise unless the array is one that may be written to."""
@@ -39,28 +49,27 @@ class LocalWrites(InPlaceOperators):
             ImmutableArrayError: an Array that is read-only.
             ValueError: the value does not broadcast to this shape.
         """
-        own: Any = self
         self.check_writable()
         type_ = type_of(value)
-        if result_type(own.type, type_) != own.dtype and not np.can_cast(
-            type_.dtype, own.dtype, "same_kind"
+        if result_type(self.type, type_) != self.dtype and not np.can_cast(
+            type_.dtype, self.dtype, "same_kind"
         ):
-            raise errors.InPlaceCastError(name, type_, own)
-        if broadcast_shapes(own.shape, type_.shape) != own.shape:
+            target: Any = self
+            raise errors.InPlaceCastError(name, type_, target)
+        if broadcast_shapes(self.shape, type_.shape) != self.shape:
             raise ValueError(
                 f"non-broadcastable output operand: a result of shape {type_.shape} does not fit "
-                f"in place into shape {own.shape}"
+                f"in place into shape {self.shape}"
             )
-        self._store(FUNCTIONS["astype"](value, own.dtype))
+        self._store(FUNCTIONS["astype"](value, self.dtype))
 
     def _replaced(self, result: Any, name: str, other: Any) -> Any:
         """`x += y` writes to `x`. A 0-d `x` is a scalar, as NumPy's sums are, and is rebound."""
-        own: Any = self
-        if own.ndim == 0:
+        if self.ndim == 0:
             return result
-        if name == "matmul" and result.shape != own.shape:
+        if name == "matmul" and result.shape != self.shape:
             raise ValueError(
-                f"x @= y of shapes {own.shape} and {np.shape(other)} gives {result.shape}, "
+                f"x @= y of shapes {self.shape} and {np.shape(other)} gives {result.shape}, "
                 "which must be the shape of x; write x = x @ y"
             )
         self.assign(result, name)
@@ -88,8 +97,7 @@ class LocalWrites(InPlaceOperators):
 
     def fill(self, value: Any) -> None:
         """Assign one value to all elements."""
-        own: Any = self
-        own[...] = value
+        self[...] = value
 
     def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
         """Assign values at positions in the ravelled array: `numpy.put`."""
@@ -99,12 +107,10 @@ class LocalWrites(InPlaceOperators):
         self, axis: int = -1, kind: str | None = None, order: Any = None, **options: Any
     ) -> None:
         """Bring the elements into order along an axis: `numpy.sort`."""
-        own: Any = self
-        own[...] = FUNCTIONS["sort"](self, axis, kind, order, **options)
+        self[...] = FUNCTIONS["sort"](self, axis, kind, order, **options)
 
     def partition(
         self, kth: Any, axis: int = -1, kind: str = "introselect", order: Any = None
     ) -> None:
         """Bring the elements into the order of `numpy.partition`."""
-        own: Any = self
-        own[...] = FUNCTIONS["partition"](self, kth, operator.index(axis), kind, order)
+        self[...] = FUNCTIONS["partition"](self, kth, operator.index(axis), kind, order)

@@ -95,6 +95,8 @@ def ImmutableArrayError():
 
     # Instead:
     x = x.at[0].set(5.0)
+    y = x.copy()
+    y[0] = 6.0
 
 
 def DonatedArrayError():

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from lowering.plan.calls.library_call import IfSkipped, LibraryCall, StridedArray
+from lowering.plan.calls.library_call import LibraryCall, StridedArray
 from lowering.plan.calls.rendezvous import Array, Arrival, place
 from lowering.plan.nests.buffer_fields import Reads, Writes
 from tracegraph.errors import CollectiveOutsideShardError
@@ -123,10 +123,9 @@ class CollectiveCall(LibraryCall):
     """Collectives of the devices along `axes`, `count` of them, which are carried out at once.
 
     Each has a kind, a source and a target, which are contiguous. Blocks of several devices are
-    along axis 0.
+    along axis 0. In a step that is skipped, all devices carry them out all the same.
     """
 
-    if_skipped: ClassVar[IfSkipped] = "counted"  # all devices come to it
     exclusive: ClassVar[str] = "collectives"
 
     kinds: tuple[CollectiveKind, ...]

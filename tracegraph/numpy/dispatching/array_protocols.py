@@ -85,7 +85,8 @@ def array_function(
     host_args, host_kwargs = tree.map(as_numpy, (args, dict(kwargs)))
     results = function(*host_args, **host_kwargs)
     passed = zip(tree.leaves((host_args, host_kwargs)), leaves, strict=True)
-    written = tree.leaves(kwargs.get("out"))
+    out = kwargs.get("out")
+    written = () if out is None else out if isinstance(out, tuple) else (out,)
     pairs = [(x, own) for x, own in passed if type(own) is Array or any(own is y for y in written)]
     return _returned(results, leaves, pairs)
 

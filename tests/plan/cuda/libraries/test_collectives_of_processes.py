@@ -37,7 +37,9 @@ class OtherProcess:
         self.failure: BaseException | None = None
         self.stopped: dict[int, str] = {}
 
-    def exchange(self, data: bytes, meeting: str, text: str) -> Sequence[bytes]:
+    def exchange(
+        self, data: bytes, meeting: str, text: str, launch: int | None = None
+    ) -> Sequence[bytes]:
         return [data, data]
 
     def new_launch(self, program: str = "") -> int:
@@ -245,7 +247,9 @@ def test_processes_of_several_devices_join_each_in_a_thread(
             super().__init__(("here", "here"))
             self.index = index
 
-        def exchange(self, data: bytes, meeting_: str, text: str) -> Sequence[bytes]:
+        def exchange(
+            self, data: bytes, meeting_: str, text: str, launch: int | None = None
+        ) -> Sequence[bytes]:
             told[self.index] = data
             meeting.wait(20)
             found = [told[0], told[1]]

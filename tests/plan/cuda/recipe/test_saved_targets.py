@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import tracegraph
+from lowering.testing.recorded_objects import RecordedHostMemory
 from lowering.testing.recording_backend import RecordingBackend
 from tests.emulation.text_code import uncompiled
 from tracegraph import ArrayType, errors
@@ -140,3 +141,58 @@ def test_a_process_that_loads_a_target_imports_no_planner_and_no_compiler(tmp_pa
     run = [sys.executable, "-c", CHILD, str(path)]
     found = subprocess.run(run, capture_output=True, text=True, check=True)
     assert found.stdout == "[] False\n"
+
+
+def doubled(x: Any) -> Any:
+    return tracegraph.while_loop(lambda c: c.sum() < 1e9, lambda c: np.sort(c) * 2, x, max_steps=10)
+
+
+def test_failures_that_kernels_report_are_raised(backend: RecordingBackend) -> None:
+    data = bytes(tracegraph.export(doubled, F32, targets=("sm_90",)))
+    loaded = tracegraph.load(data, device="cuda")
+    result = loaded(np.ones(4096, np.float32))
+    (mailbox,) = (
+        memory
+        for memory in backend.device.driver.live_memory
+        if isinstance(memory, RecordedHostMemory) and memory.bytes.nbytes == 8
+    )
+    mailbox.bytes.view(np.int64)[0] = 1
+    with pytest.raises(errors.StepLimitError, match="10"):
+        np.asarray(result)
+
+
+def test_each_stream_has_a_graph_and_captures_get_that_of_the_program(
+    backend: RecordingBackend,
+) -> None:
+    loaded = tracegraph.load(bytes(exported()), device="cuda")
+    x, driver = tracegraph.asarray(np.ones(4096, np.float32), device="cuda"), backend.device.driver
+    loaded(x, 3)
+    before = driver.count("new_graph")
+    with tracegraph.stream(CudaStream(77)):
+        loaded(x, 3)
+    assert driver.count("new_graph") == before + 1
+    assert loaded.jitted.stats()["launches"] == 2
+    driver.captured_streams.add(78)
+    with tracegraph.stream(CudaStream(78)):
+        loaded(x, 3)
+    assert [node.kind for node in driver.captures[78].nodes] == ["graph"]
+    assert driver.relaxed == [0]
+
+
+class CudaStream:
+    def __init__(self, handle: int) -> None:
+        self.handle = handle
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, self.handle
+
+
+def test_after_a_reset_the_target_is_loaded_again(backend: RecordingBackend) -> None:
+    loaded = tracegraph.load(bytes(exported()), device="cuda")
+    x = np.ones(4096, np.float32)
+    loaded(x, 3)
+    (cached,) = loaded.jitted._builds.executables.values()
+    assert cached.evict()
+    loaded(x, 3)
+    stats = loaded.jitted.stats()
+    assert (stats["traces"], stats["builds"], stats["evictions"]) == (0, 2, 1)
