@@ -17,6 +17,7 @@ from tracegraph.staging.scratch import Scratch as _Scratch
 from tracegraph.user_source import add_own
 
 if TYPE_CHECKING:
+    from lowering.backends.gpus import open_early as open_early
     from lowering.backends.profiles import profile as profile
     from lowering.backends.registry import backend as backend
     from lowering.backends.registry import create_stream as create_stream
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from lowering.plan.reports.graphviz import dot as dot
 
 _MODULES = {
+    "lowering.backends.gpus": ("open_early",),
     "lowering.backends.profiles": ("profile",),
     "lowering.backends.registry": (
         *("backend", "create_stream", "default_device", "explain", "reset", "source"),
@@ -86,8 +88,8 @@ def load_target(
     targets: _Mapping[str, _StoredTarget], device: str, planned: _Callable[[], _Any]
 ) -> _Any:
     """As `Compiler.load_target`."""
+    from lowering import backend as opened
     from lowering.backends.cuda_backend import CudaBackend
-    from lowering.backends.registry import backend as opened
 
     found = opened(device)
     if not isinstance(found, CudaBackend):

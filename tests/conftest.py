@@ -11,6 +11,10 @@ from collections.abc import Callable, Iterator
 from functools import wraps
 from typing import Any
 
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# before NumPy is imported: after each product of matrices, idle threads of OpenBLAS would wait for
+# the next one in a loop, on the processors of other workers
+
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -62,8 +66,11 @@ def check_plans_of(function: Callable[..., Any]) -> None:
     @wraps(function)
     def checked(*args: Any, **kwargs: Any) -> Any:
         plan = function(*args, **kwargs)
-        if not any(isinstance(given, Plan) and races(given) for given in args):
-            assert_no_races(plan)
+        is_checked = any(plan is given for given in args)
+        if not is_checked and races(plan):
+            was_racing = any(isinstance(given, Plan) and races(given) for given in args)
+            if not was_racing:
+                assert_no_races(plan)
         return plan
 
     for module in list(sys.modules.values()):

@@ -18,7 +18,8 @@ BUFFERS = (
     "--xla_gpu_enable_command_buffer=FUSION,CUBLAS,CUBLASLT,CUDNN,COLLECTIVES,CONDITIONAL,WHILE,"
     "CUSTOM_CALL,DYNAMIC_SLICE_FUSION --xla_gpu_graph_min_graph_size=1"
 )
-WAYS = ("one", "all", "jax", "jax-buffers", "torch", "torch-graphs")
+WAYS = ("one", "all", "jax", "jax-buffers")
+OF_TORCH = ("torch", "torch-graphs", "torch-compile")
 PEERS = {"JAX": "jax", "PyTorch": "torch"}
 """Other libraries, and what the names of their ways begin with."""
 DIFFERENCE = 2e-2
@@ -29,7 +30,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.sharded", description=__doc__)
     parser.add_argument("--devices", type=int, default=2)
     parser.add_argument("--device", choices=("cuda", "host"), default="cuda")
-    parser.add_argument("--ways", default=",".join(WAYS), help="of " + ", ".join(WAYS))
+    parser.add_argument("--ways", default=",".join(WAYS), help="of " + ", ".join(WAYS + OF_TORCH))
     parser.add_argument("--rows", default="", help="the beginnings of their names, by commas")
     parser.add_argument("--shorter", type=int, default=1, help="divides the steps of all programs")
     parser.add_argument("--seconds", type=float, default=600, help="the most that a way may take")

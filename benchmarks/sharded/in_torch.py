@@ -101,13 +101,18 @@ def _loop_while(goes_on: Step, step: Step, state: Any) -> Any:
     return state
 
 
+def _itself(x: Any) -> Any:
+    return x
+
+
 class Captured:
     """Loops as CUDA graphs of several steps, made in the first call of a function.
 
     All memory stays where it is: a function copies its inputs there, and loops their states.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, prepared: Callable[[Step], Step]) -> None:
+        self._prepared = prepared
         self._inputs: list[torch.Tensor] = []
         self._loops: dict[int, tuple[torch.cuda.CUDAGraph, list[torch.Tensor]]] = {}
         self._number = 0
@@ -126,6 +131,7 @@ class Captured:
         leaves, structure = _pytree.tree_flatten(state)
         self._number += 1
         if self._number not in self._loops:
+            step = self._prepared(step)
             own = [torch.as_tensor(x, device=self._inputs[0].device).clone() for x in leaves]
             side = torch.cuda.Stream()
             side.wait_stream(torch.cuda.current_stream())
@@ -163,8 +169,12 @@ class Captured:
         return _pytree.tree_unflatten(own, structure)
 
 
-def torch_on_all(device: str, count: int, *, graphs: bool = False) -> Vocabulary:
-    """PyTorch in the process of one rank, whose blocks these are; with CUDA graphs or eagerly."""
+def torch_on_all(device: str, count: int, way: str = "torch") -> Vocabulary:
+    """PyTorch in the process of one rank, whose blocks these are: eagerly, or with steps as CUDA
+    graphs, which torch.compile has compiled if the way is so named.
+    """
+    graphs, compiled = way != "torch", way == "torch-compile"
+    exchange = torch.compiler.disable if compiled else _itself
     rank = dist.get_rank()
     where = f"cuda:{rank}" if device == "cuda" else "cpu"
     captured: list[Captured] = []
@@ -175,7 +185,7 @@ def torch_on_all(device: str, count: int, *, graphs: bool = False) -> Vocabulary
         return own.clone().to(where)
 
     def built(fun: Callable[..., Any], divided: Sequence[bool], same: bool) -> Callable[..., Any]:
-        captured[:] = [Captured()]
+        captured[:] = [Captured(torch.compile if compiled else _itself)]
 
         def run(*blocks: torch.Tensor) -> Any:
             if graphs:
@@ -203,9 +213,9 @@ def torch_on_all(device: str, count: int, *, graphs: bool = False) -> Vocabulary
         lambda goes_on, step, x: (
             captured[0].loop_while(goes_on, step, x) if graphs else _loop_while(goes_on, step, x)
         ),
-        _psum,
-        _neighbours,
-        _transposed,
+        exchange(_psum),
+        exchange(_neighbours),
+        exchange(_transposed),
         built,
         block,
         wait,

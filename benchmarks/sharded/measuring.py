@@ -76,7 +76,7 @@ def main() -> None:
     if way.startswith("torch"):
         from .in_torch import in_ranks, torch_on_all
 
-        make = partial(torch_on_all, graphs=way == "torch-graphs")
+        make = partial(torch_on_all, way=way)
         in_ranks(device, int(count), _measure, make, way, device, int(count), *rest)
         return
     _measure(True, VOCABULARIES[way], way, device, int(count), *rest)

@@ -59,6 +59,13 @@ class KernelCode:
         return sum(p.nbytes for p in self.parameters if isinstance(p, WorkspaceAddress))
 
 
+FEW_BLOCKS = 16
+"""Blocks up to which a kernel triggers programmatic dependent launch at its begin.
+
+A chain of kernels of 8 blocks takes 0.67 us each with the trigger and 0.72 without (H200). In
+larger grids each block pays for the trigger, and the dependent kernel occupies their slots.
+"""
+
 NAME = "KERNEL_NAME"
 """Placeholder for the function's name, so that texts can be compared."""
 

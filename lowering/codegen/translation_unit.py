@@ -16,6 +16,7 @@ from lowering.codegen.geometry_records import (
     workspace_bytes,
 )
 from lowering.codegen.kernel_code import (
+    FEW_BLOCKS,
     NAME,
     KernelCode,
     declare_parameters,
@@ -116,14 +117,6 @@ def _combiners(nest: Nest) -> list[Combiner]:
         case ScanNest(combiner=combiner):
             return [combiner]
     return []
-
-
-FEW_BLOCKS = 16
-"""Blocks up to which a kernel triggers programmatic dependent launch at its begin.
-
-A chain of kernels of 8 blocks takes 0.67 us each with the trigger and 0.72 without (H200). In
-larger grids each block pays for the trigger, and the dependent kernel occupies their slots.
-"""
 
 
 def kernel_text(

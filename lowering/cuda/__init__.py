@@ -9,6 +9,7 @@ CUDA package: only `compilation` and `libraries` load those, inside functions.
     open_devices  what all executables on one GPU share
     compilation/  kernel source to cubin, and what all graphs of a Plan share
     graph/        Plan to graph: nodes, edges, addresses, owners
+    recipe/       graphs as data, which files bring along
     libraries/    calls of cuBLAS, cuFFT, cuSOLVER and of users, captured
     calls/        binding arguments, updating addresses, launching
     streams/      per-stream state; waiting for launches, stopping loops, shutdown

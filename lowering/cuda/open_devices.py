@@ -6,7 +6,6 @@ import atexit
 import gc
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
 
@@ -169,6 +168,8 @@ class OpenDevice:
         """The cubins of several units, which threads compile side by side."""
         if len(sources) <= 1:
             return [self.compile(source) for source in sources]
+        from concurrent.futures import ThreadPoolExecutor  # not needed for kernels on disk
+
         with ThreadPoolExecutor(len(sources), "tracegraph-compile") as threads:
             return list(threads.map(self.compile, sources))
 

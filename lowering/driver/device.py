@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from math import prod
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from cuda.bindings import driver
@@ -52,8 +52,10 @@ from lowering.driver.memory_resources import PinnedMemory
 from lowering.driver.thread import Thread
 from lowering.driver.user_objects import TiedGraph, UserObjects
 from lowering.driver.whole_graphs import instantiated, update_whole
-from lowering.plan.conditional_nodes import ConditionalKind
 from lowering.plan.owners import SlotTable
+
+if TYPE_CHECKING:
+    from lowering.plan.conditional_nodes import ConditionalKind
 
 
 class CudaDevice:

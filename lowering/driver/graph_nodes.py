@@ -7,15 +7,17 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import field
 from functools import cache
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from cuda.bindings import driver
 from cuda.core.graph import GraphDefinition
 
 from lowering.cuda.interface import Launch, SharedWords
 from lowering.driver.error_checks import called, check
-from lowering.plan.conditional_nodes import ConditionalKind
 from tracegraph.generated.dataclass import dataclass
+
+if TYPE_CHECKING:
+    from lowering.plan.conditional_nodes import ConditionalKind
 
 _SHARED_BYTES = 48 * 1024
 """Dynamic shared memory that a kernel may have without asking."""

@@ -14,6 +14,7 @@ from threading import Thread
 from typing import TypeVar
 
 from tracegraph.concurrency.interrupts import interrupts_held_back
+from tracegraph.errors import PeerFailedError, PeerLostError
 
 T = TypeVar("T")
 
@@ -84,6 +85,10 @@ def each_built(
         if failed_at is not None and time.monotonic() - failed_at > GRACE_SECONDS:
             break
     own = [failures[number] for number in sorted(failures)]
+    of_others = [failure for failure in own if isinstance(failure, PeerFailedError)]
+    own = [failure for failure in own if failure not in of_others]
+    if of_others and not losses:
+        losses.append(PeerLostError(str(of_others[0])))
     for failure in (*interrupts, *own, *losses):
         abandon(failure)
         raise failure

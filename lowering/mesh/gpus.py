@@ -22,10 +22,11 @@ from lowering.cuda.libraries.nccl import Communicators
 from lowering.cuda.streams.launched_together import LaunchedTogether
 from lowering.cuda.streams.timeline import Timeline
 from lowering.mesh.building import GRACE_SECONDS, each_built
-from lowering.mesh.launching import each_driven, only_launcher
+from lowering.mesh.launching import each_driven, launchers
 from lowering.mesh.together import Arguments, Results
 from lowering.plan.calls.rendezvous import place
 from tracegraph.concurrency.interrupts import interrupts_held_back
+from tracegraph.concurrency.locks import held
 from tracegraph.concurrency.weak_set import ConcurrentWeakSet
 from tracegraph.errors import DeviceLostError, MeshMismatchError, PeerLostError, StoppedError
 from tracegraph.sharding.mesh import Mesh
@@ -44,6 +45,7 @@ class MeshOfGpus:
         self._communicators: Communicators | None = None
         self._timelines: Sequence[Timeline] = ()
         self._executables: ConcurrentWeakSet[CudaExecutable] = ConcurrentWeakSet()
+        self._launchers = launchers(mesh.ordinals)
         self._abandoning = Lock()
         self.abandoned = False
         self._channel = None if mesh.processes == 1 else self.communicators.channel
@@ -118,9 +120,9 @@ class MeshOfGpus:
         with self.to_itself():
             return self._launched(devices, mesh, given, donated, program, driven)
 
-    def to_itself(self) -> AbstractContextManager[None]:
+    def to_itself(self) -> AbstractContextManager[bool]:
         """Wait until no other thread launches on the GPUs; within the block, none does."""
-        return only_launcher(self._mesh.ordinals)
+        return held(self._launchers)
 
     def _launched(
         self,

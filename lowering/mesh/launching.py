@@ -8,8 +8,7 @@ collectives, has all of its devices for itself until the last one is launched.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from threading import Lock, Thread
 from typing import TypeVar
@@ -26,13 +25,12 @@ _devices: defaultdict[int, Lock] = defaultdict(Lock)
 """Who launches on a GPU, by its number in this process."""
 
 
-@contextmanager
-def only_launcher(ordinals: Sequence[int]) -> Iterator[None]:
-    """Wait until no other thread launches on these GPUs, and let none do so within the block."""
-    with ExitStack() as held:
-        for ordinal in sorted(ordinals):  # in one order: none waits for who waits for it
-            held.enter_context(_devices[ordinal])
-        yield
+def launchers(ordinals: Sequence[int]) -> Sequence[Lock]:
+    """What a thread holds to be the only one that launches on these GPUs.
+
+    They are taken in this order by all, so that none waits for who waits for it.
+    """
+    return [_devices[ordinal] for ordinal in sorted(ordinals)]
 
 
 def each_driven(

@@ -23,18 +23,21 @@ if TYPE_CHECKING:
 
 
 class MeetingOfBuilds:
-    """The `BuildMeeting` of processes with one device each."""
+    """The `BuildMeeting` of processes with one device each, which learn by the `number` that one of
+    them fails.
+    """
 
     of_processes = True
 
-    def __init__(self, channel: Channel, mesh: Mesh, program: str) -> None:
+    def __init__(self, channel: Channel, mesh: Mesh, program: str, number: int | None) -> None:
         self.group = Lines(mesh.shape).group
-        self._channel, self._program = channel, program
+        self._channel, self._program, self._number = channel, program, number
 
     def gather(self, device: int, given: Any) -> list[Any]:
         """As `BuildMeeting`."""
         doing = f"the build of {self._program}"
-        found = self._channel.exchange(json.dumps(given).encode(), "memory of a build", doing)
+        data = json.dumps(given).encode()
+        found = self._channel.exchange(data, "memory of a build", doing, self._number)
         return [json.loads(each) for each in found]
 
     def fail(self, failure: BaseException) -> None:

@@ -26,10 +26,8 @@ from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.rounding import ceil_div
 from lowering.plan.nodes import Graph, LibraryNode, Node, body_graphs, launched, walk
 from lowering.plan.serialization import serialized
+from lowering.plan.target.hardware import PARAMETER_BYTES
 from tracegraph.user_source import Source
-
-WORD = 8
-"""Bytes of a kernel parameter."""
 
 LARGEST_VALUE = 256
 """Bytes of an argument that may be passed by value."""
@@ -37,10 +35,10 @@ LARGEST_VALUE = 256
 LARGEST_TOTAL = 3072
 """Bytes of the parameters of one load or table kernel; CUDA allows 4096."""
 
-MOST_ENTRIES = LARGEST_TOTAL // WORD
+MOST_ENTRIES = LARGEST_TOTAL // PARAMETER_BYTES
 """Addresses that one table kernel writes."""
 
-MOST_ARRAYS = LARGEST_TOTAL // (4 * WORD)
+MOST_ARRAYS = LARGEST_TOTAL // (4 * PARAMETER_BYTES)
 """Pointer arrays that one kernel writes, each from four parameters."""
 
 
@@ -101,8 +99,8 @@ def fitting(inputs: Iterable[Buffer]) -> tuple[Buffer, ...]:
     """The small ones among inputs, in order, as far as they fit into one kernel's parameters."""
     chosen, words = [], 1  # the first parameter is the address of the memory that is written
     for buffer in inputs:
-        size = ceil_div(buffer.type.nbytes, WORD)
-        if _is_small(buffer) and (words + size) * WORD <= LARGEST_TOTAL:
+        size = ceil_div(buffer.type.nbytes, PARAMETER_BYTES)
+        if _is_small(buffer) and (words + size) * PARAMETER_BYTES <= LARGEST_TOTAL:
             chosen.append(buffer)
             words += size
     return tuple(chosen)

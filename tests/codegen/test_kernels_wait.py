@@ -74,13 +74,13 @@ def matrices(dtype: str) -> Callable[..., Any]:
     return every
 
 
-@pytest.mark.parametrize("dtype", ["float32", "complex128"])
-def test_kernels_for_matrices_wait(dtype: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("dtype", "first"), [("float32", 0), ("complex128", 1)])
+def test_kernels_for_matrices_wait(dtype: str, first: int, tmp_path: Path) -> None:
     types = tracegraph.ArrayType(dtype, (300, 12, 12))
     plan = lowered(matrices(dtype), types, device="cuda").plan
     texts = {n.code for n in walk(plan.graph) if isinstance(n, CustomKernelNode)}
     assert len(texts) >= 8
-    for code in texts:
+    for code in sorted(texts, key=lambda code: str(code.text))[first::2]:
         assert code.waits
         assert isinstance(code.text, str)
         ((name, section),) = sections(code.text, "sm_90", tmp_path)

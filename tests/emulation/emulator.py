@@ -175,6 +175,16 @@ static void tg_post_word(unsigned long long* place, unsigned long long word) {
 static unsigned long long tg_posted_word(const unsigned long long* place) {
   return __atomic_load_n(place, __ATOMIC_ACQUIRE);
 }
+static void tg_post_words(
+    unsigned long long* place, unsigned long long word, unsigned long long next) {
+  tg_post_word(place + 1, next);
+  tg_post_word(place, word);
+}
+static void tg_posted_words(
+    const unsigned long long* place, unsigned long long& word, unsigned long long& next) {
+  word = tg_posted_word(place);
+  next = tg_posted_word(place + 1);
+}
 static void tg_post_turn(unsigned* place, unsigned turn) {
   __atomic_store_n(place, turn, __ATOMIC_RELEASE);
 }

@@ -135,6 +135,9 @@ class FakeCompiler:
     def backend(self, device: str) -> FakeBackend:
         return self.backends.setdefault(device, FakeBackend(device))
 
+    def open_early(self, device: str) -> None:
+        """Nothing: a fake device is open."""
+
     def reset(self) -> None:
         raise AssertionError("nothing is reset by itself")
 

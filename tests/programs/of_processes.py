@@ -256,6 +256,39 @@ def killed(device: str) -> None:
         np.asarray(endless(np.ones(mesh.size)))
 
 
+def fails_in_build(device: str) -> None:
+    """GPUs alone: the second process has no memory when NCCL connects all; the next call works."""
+    from lowering.cuda.libraries.nccl import Communicators
+
+    mesh, second = whole_mesh(device), tracegraph.process_index() == 1
+    total = tracegraph.jit(
+        shard(lambda x: tracegraph.psum(x, "x"), mesh=mesh, in_specs=P("x"), out_specs=P())
+    )
+    x, connect = np.ones(mesh.size << 18), Communicators.of  # that is too much for kernels
+
+    def fail(*_: Any) -> Any:
+        raise MemoryError("nothing left")
+
+    if second:
+        Communicators.of = fail  # type: ignore[method-assign]
+    with pytest.raises(MemoryError if second else errors.PeerLostError):
+        total(x)
+    Communicators.of = connect  # type: ignore[method-assign]
+    np.testing.assert_array_equal(total(x), np.full(1 << 18, float(mesh.size)))
+
+
+def killed_in_build(device: str) -> None:
+    """GPUs alone: the second process is killed when NCCL connects all."""
+    from lowering.cuda.libraries import nccl
+
+    mesh, library = whole_mesh(device), nccl._library()
+    if tracegraph.process_index() == 1:
+        library.comm_init_rank_scalable = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+    total = shard(lambda x: tracegraph.psum(x, "x"), mesh=mesh, in_specs=P("x"), out_specs=P())
+    with pytest.raises(errors.PeerLostError, match="process 1 is lost"):
+        total(np.ones(mesh.size << 18))
+
+
 def left(device: str) -> None:
     """The second process ends while the first one waits for it."""
     mesh = Mesh(2, "x", device=device)
@@ -271,7 +304,10 @@ def left(device: str) -> None:
 
 PROGRAMS: dict[str, Callable[[str], None]] = {
     program.__name__: program
-    for program in (values, collectives, planes, problems, waits, stopped, orders, left, killed)
+    for program in (
+        *(values, collectives, planes, problems, waits, stopped, fails_in_build, orders, left),
+        *(killed, killed_in_build),
+    )
 }
 
 OF_TWO = {"problems", "waits", "orders", "left"}
@@ -279,12 +315,15 @@ OF_TWO = {"problems", "waits", "orders", "left"}
 
 OF_FOUR_DEVICES = {"planes"}
 
-ON_HOST_ALONE, ON_GPUS_ALONE = {"waits", "left"}, {"orders"}
+ON_HOST_ALONE, ON_GPUS_ALONE = {"waits", "left"}, {"orders", "fails_in_build"}
+
+KILLED = {"killed", "killed_in_build"}
+"""Those that end a process."""
 
 
 def programs_of(device: str, processes: int, each: int) -> list[str]:
     """The programs that so many processes run one after the other, with so many devices each."""
-    left_out = {"killed"} | (ON_GPUS_ALONE if device == "host" else ON_HOST_ALONE)
+    left_out = KILLED | (ON_GPUS_ALONE if device == "host" else ON_HOST_ALONE)
     left_out |= set() if processes == 2 else OF_TWO
     left_out |= set() if processes * each == 4 else OF_FOUR_DEVICES
     return [name for name in PROGRAMS if name not in left_out]

@@ -161,10 +161,7 @@ LOWERING: Table = {
     "host.code": CODE | PLAN,
     "host.interpreter": CODE | PLAN,
     "native": {"native.library", "disk_cache", "host.interpreter", *CODE, *PLAN},
-    "cuda": {
-        *("plan.reports", "legalization", "codegen", "disk_cache", "algorithms", "errors"),
-        *PLAN,
-    },
+    "cuda": {"plan.reports", "legalization", "codegen", "disk_cache", "errors", *PLAN},
     "driver": {"cuda", "errors", *PLAN},
     "mesh": {"cuda", *PLAN},
     "host": {"native", "host.interpreter", "plan.reports", *CODE, *PLAN},

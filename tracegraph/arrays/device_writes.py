@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any
@@ -18,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from tracegraph.arrays.device_calls import compiled, compiled_op
+from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.op import Op
 from tracegraph.tracing import views
 from tracegraph.tracing.function_table import FUNCTIONS

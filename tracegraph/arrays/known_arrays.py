@@ -36,8 +36,8 @@ def replaced(
 ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
     """The arguments of a call with such arrays replaced; None if there are none.
 
-    In place of those in host memory are ndarrays, and of tensors of PyTorch and arrays of CuPy on a
-    GPU Arrays of `LentMemory`, which are valid for this call.
+    In place of those in host memory are ndarrays. In place of tensors of PyTorch and arrays of
+    CuPy, Numba and JAX on a GPU are Arrays of `LentMemory`, which are valid for this call.
     """
     if not kwargs and not any(map(_containers, map(type, args))):
         found = tuple([x if (known := _read(x)) is None else known for x in args])
@@ -64,7 +64,7 @@ def _read(x: Any) -> Any:
         return None
     try:
         return read(x)
-    except (RuntimeError, TypeError, ValueError):  # DLPack says why, or can
+    except (RuntimeError, TypeError, ValueError, AttributeError):  # DLPack says why, or can
         return None
 
 
@@ -78,7 +78,7 @@ def lent(
     dtype: Any,
     shape: tuple[int, ...],
     ordinal: int,
-    stream: int,
+    stream: int | None,
     owner: Any,
     strides: tuple[int, ...] | None,
 ) -> Array:
@@ -134,7 +134,8 @@ def _torch_dtypes() -> Mapping[Any, np.dtype[Any]]:
     torch = sys.modules["torch"]
     names = ["bool", "float16", "float32", "float64", "complex64", "complex128"]
     names += [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
-    return {torch.bfloat16: bfloat16, **{getattr(torch, n): np.dtype(n) for n in names}}
+    there = {getattr(torch, n): np.dtype(n) for n in names if hasattr(torch, n)}
+    return {torch.bfloat16: bfloat16, **there}
 
 
 def current_torch_stream(ordinal: int) -> int:
@@ -155,16 +156,34 @@ def _of_cupy(x: Any) -> Array | None:
     return lent(x.data.ptr, x.dtype, x.shape, x.data.device_id, handle, x, strides)
 
 
-def _of_jax(x: Any) -> NDArray[Any] | None:
-    if x.platform() != "cpu" or not x.is_fully_addressable:
+def _of_numba(x: Any) -> Array:
+    described = x.__cuda_array_interface__
+    return _described(described, x.gpu_data.context.device.id, described.get("stream"), x)
+
+
+def _of_jax(x: Any) -> Any:
+    if not x.is_fully_addressable:
         return None
-    return np.asarray(x)
+    if x.platform() == "cpu":
+        return np.asarray(x)
+    if not x.is_ready():  # only DLPack lets a stream wait for it
+        return None
+    return _described(x.__cuda_array_interface__, x.device.local_hardware_id, None, x)
+
+
+def _described(described: Any, ordinal: int, stream: int | None, owner: Any) -> Array:
+    """An array that `__cuda_array_interface__` describes."""
+    dtype, strides = np.dtype(described["typestr"]), described.get("strides")
+    if strides is not None:
+        strides = tuple([stride // dtype.itemsize for stride in strides])
+    return lent(described["data"][0], dtype, described["shape"], ordinal, stream, owner, strides)
 
 
 _READERS: Mapping[tuple[str, str], Read] = {
     ("torch", "Tensor"): _of_torch,
     ("torch.nn.parameter", "Parameter"): _of_torch,
     ("cupy", "ndarray"): _of_cupy,
+    ("numba.cuda.cudadrv.devicearray", "DeviceNDArray"): _of_numba,
     ("jaxlib._jax", "ArrayImpl"): _of_jax,
 }
 """By the module and the name of a class, so that nothing is imported here."""

@@ -19,6 +19,7 @@ class LentMemory:
         device: where it is, such as ``"cuda:0"``.
         stream: the handle of the library's current stream. A call is work on that stream, as the
             library's own functions are: it comes behind what is there, and before what follows.
+            None: the elements are there, and nobody says what the library does next.
         owner: the other library's array, which keeps the memory.
         strides: in elements; None if the array is contiguous and row-major.
     """
@@ -30,9 +31,10 @@ class LentMemory:
         pointer: int,
         type_: ArrayType,
         device: str,
-        stream: int,
+        stream: int | None,
         owner: Any,
         strides: tuple[int, ...] | None = None,
     ) -> None:
         self.pointer, self.type, self.device = pointer, type_, device
-        self.stream, self.owner, self.strides = stream or LEGACY_STREAM, owner, strides
+        self.stream = LEGACY_STREAM if stream == 0 else stream
+        self.owner, self.strides = owner, strides

@@ -43,8 +43,9 @@ class ReductionFunction:
         self._expressions = expressions
         name = getattr(combine, "__name__", type(combine).__name__)
         combiner = combiner_of(combine, expressions, identity, name)
-        self.op = reduction_op(combine, combiner, expressions.where, derivative)
-        self.scan_op = scan_op(combine, combiner, expressions.where, derivative)
+        check = _checked(combiner, expressions.where)
+        self.op = reduction_op(combine, combiner, expressions.where, derivative, check)
+        self.scan_op = scan_op(combine, combiner, expressions.where, derivative, check)
         self.__name__, self.__doc__ = name, combine.__doc__
 
     @property
@@ -162,7 +163,7 @@ def combiner_of(
     )
 
 
-def _checked(combiner: Combiner, where: str) -> Callable[[np.dtype[Any]], None]:
+def _checked(combiner: Combiner, where: str) -> Check:
     """Refuses a function that does not combine two elements to one of the same dtype."""
 
     @lru_cache(maxsize=64)
@@ -216,11 +217,18 @@ class _Rules:
         return self.derivative
 
 
+Check = Callable[[np.dtype[Any]], None]
+"""Refuses dtypes that a function does not combine."""
+
+
 def reduction_op(
-    combine: Callable[..., Any], combiner: Combiner, where: str, derivative: Derivative | None
+    combine: Callable[..., Any],
+    combiner: Combiner,
+    where: str,
+    derivative: Derivative | None,
+    check: Check,
 ) -> DeclaredOp:
     """The record of folds by a function of the user's. It is not registered."""
-    check = _checked(combiner, where)
     rules = _Rules(combine, f"reduction {where}", derivative)
 
     def type_rule(x: ArrayType, *, axes: tuple[int, ...]) -> ArrayType:
@@ -251,10 +259,13 @@ def reduction_op(
 
 
 def scan_op(
-    combine: Callable[..., Any], combiner: Combiner, where: str, derivative: Derivative | None
+    combine: Callable[..., Any],
+    combiner: Combiner,
+    where: str,
+    derivative: Derivative | None,
+    check: Check,
 ) -> DeclaredOp:
     """The record of partial folds by a function of the user's. It is not registered."""
-    check = _checked(combiner, where)
     rules = _Rules(combine, f"reduction {where}", derivative)
 
     def type_rule(x: ArrayType, *, axis: int) -> ArrayType:

@@ -92,16 +92,19 @@ class Channel:
         others = [process for process in range(self.size) if process != self.index]
         return [process for process in others if self.launched.get(process, 0) <= number]
 
-    def exchange(self, data: bytes, meeting: str, text: str) -> Sequence[bytes]:
+    def exchange(
+        self, data: bytes, meeting: str, text: str, launch: int | None = None
+    ) -> Sequence[bytes]:
         """The bytes of all processes, in order, once all are in the same meeting.
 
         Raises:
-            PeerLostError: a process is lost or has ended.
+            PeerLostError: a process is lost or has ended, or does not come in time.
+            PeerFailedError: it has failed in the launch.
             DeadlockError: processes are in different meetings.
             ProcessGroupError: the channel is closed.
         """
         everyone = tuple(range(self.size))
-        return self.meet("process", self.index, everyone, everyone, data, meeting, text)
+        return self.meet("process", self.index, everyone, everyone, data, meeting, text, launch)
 
     def meet(
         self,

@@ -114,6 +114,14 @@ class FlatFunction:
 
         return self._derive(half, pulled)
 
+    def leaves(self) -> FlatFunction:
+        """The function that returns the leaves of its results, if these are any tree."""
+
+        def flat(*values: Any) -> Values:
+            return tuple(tree.leaves(self.function(*values)))
+
+        return self._derive("leaves", flat)
+
     def pushforward(self, moving: Mask, differentiable: Mask) -> FlatFunction:
         """The function of all arguments, and of tangents of the moving ones, that returns the
         tangents of the differentiable results.

@@ -20,12 +20,12 @@ __all__ = ["wrap"]
 
 @entry_point
 def wrap(body: Callable[..., Any]) -> Callable[..., Any]:
-    """A NumPy-style function as a function of JAX's arrays, which runs on the host.
+    """A NumPy-style function as a function of JAX's arrays, which runs on the host in its programs.
 
     A call is one program of the host; so is each derivative of any order, forwards or backwards,
     and so are all lanes of `jax.vmap` together. It works in `jax.jit`, in loops and branches of
-    JAX: JAX calls back, by `jax.pure_callback`. Elements of arrays on a GPU are copied to the host
-    and back.
+    JAX: JAX calls back, by `jax.pure_callback`. Elements of arrays on a GPU are then copied to the
+    host and back. A call that JAX does not trace runs where the arrays are, without a copy.
 
     Args:
         body: takes and returns trees of arrays and numbers. It is traced, as by `tracegraph.jit`.
@@ -67,10 +67,24 @@ def wrap(body: Callable[..., Any]) -> Callable[..., Any]:
             flat = call_on_host(function, tuple(map(is_weak, leaves)), leaves)
         else:
             given = [x.item() if isinstance(x, jax.Array) and is_weak(x) else x for x in leaves]
-            flat = [jax.numpy.asarray(x.data) for x in function.on("host")(*given)]
+            device = _device_of(leaves)
+            flat = [_as_jax(x, device) for x in function.on(device)(*given)]
         return tree.unflatten(results[0], flat)
 
     return wrapped
+
+
+def _device_of(leaves: Sequence[Any]) -> str:
+    """The GPU on which all arrays of JAX are, or the host."""
+    devices = {d for x in leaves if isinstance(x, jax.Array) for d in x.devices()}
+    if len(devices) == 1 and (device := devices.pop()).platform == "gpu":
+        return f"cuda:{device.local_hardware_id}"
+    return "host"
+
+
+def _as_jax(x: Any, device: str) -> Any:
+    """A result as an array of JAX: on a GPU it is the same memory."""
+    return jax.numpy.asarray(x.data) if device == "host" else jax.dlpack.from_dlpack(x)
 
 
 def _in_dtype_of_jax(x: Any) -> Any:

@@ -24,6 +24,9 @@ VERSION = (1, 0)
 
 MANIFEST = "manifest.json"
 
+FUNCTIONS = "functions.json"
+"""The entry of the functions and kernels of the user's, if there are any."""
+
 ALIGNMENT = 64
 """Bytes to which stored entries are aligned, so that constants can be mapped to memory."""
 

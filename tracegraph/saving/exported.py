@@ -6,29 +6,27 @@ import inspect
 import os
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tracegraph import tree
 from tracegraph.errors import ExportedTypesError
 from tracegraph.errors.tracebacks import entry_point, hide_frames
 from tracegraph.ir.op import find
 from tracegraph.ir.program import Program, walk
-from tracegraph.ir.stored.writing import program_to_json
-from tracegraph.ir.text import program_line
 from tracegraph.ir.types import ArrayType
 from tracegraph.saving.entries import SavedProgram
-from tracegraph.saving.flat_programs import flat_program
-from tracegraph.saving.functions.writing import FunctionsWriter
 from tracegraph.saving.inlining import inlined
-from tracegraph.saving.packing import file_of, write_whole
-from tracegraph.saving.targets import TargetSizes, with_target
 from tracegraph.staging.calls.signature import CallKey, Signature
 from tracegraph.staging.compiler import compiler
 from tracegraph.staging.jitted import Jitted
 from tracegraph.staging.program_function import ProgramFunction, StoredProgram
 from tracegraph.tracing.trace import current_trace
 from tracegraph.tracing.tracer import Tracer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tracegraph.saving.targets import TargetSizes
 
 
 class SavedFunction(ProgramFunction):
@@ -146,6 +144,9 @@ class Exported:
 
         A file with one is loaded only if it is `trusted`.
         """
+        from tracegraph.ir.stored.writing import program_to_json
+        from tracegraph.saving.functions.writing import FunctionsWriter
+
         functions = FunctionsWriter()
         for program in self.programs:
             program_to_json(program, functions.number)
@@ -165,6 +166,8 @@ class Exported:
         Raises:
             MalformedTargetError: a target of the file is not well formed.
         """
+        from tracegraph.saving.targets import TargetSizes
+
         found: dict[str, tuple[TargetSizes, ...]] = {}
         for arch in self._archs():
             sizes = [
@@ -205,6 +208,8 @@ class Exported:
         1
         """
         _require_architecture(arch)
+        from tracegraph.saving.targets import with_target
+
         self.entries = tuple([with_target(entry, self.signature, arch) for entry in self.entries])
         self._function.entries = self.entries
 
@@ -219,6 +224,8 @@ class Exported:
     @entry_point
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it to a file; see `tracegraph.save`."""
+        from tracegraph.saving.packing import write_whole
+
         write_whole(bytes(self), path)
 
     @entry_point
@@ -249,6 +256,9 @@ class Exported:
             RuntimeError: there is no NVRTC, or it does not know the architecture.
             OSError: the file cannot be written.
         """
+        from tracegraph.saving.flat_programs import flat_program
+        from tracegraph.saving.packing import write_whole
+
         _require_architecture(arch)
         data = flat_program(self.signature, self.entries, arch, program, libraries)
         write_whole(data, path)
@@ -265,12 +275,16 @@ class Exported:
         return compiler().c_loader()
 
     def __bytes__(self) -> bytes:
+        from tracegraph.saving.packing import file_of
+
         return file_of(self.__name__, self.signature, self.entries)
 
     def __repr__(self) -> str:
         return f"<exported {self.signature.function}, {len(self.entries)} program(s)>"
 
     def __str__(self) -> str:
+        from tracegraph.ir.text import program_line
+
         lines = [f"function {self.signature.function}"]
         lines += [program_line(program) for program in self.programs]
         ops = [name if v == 1 else f"{name} (version {v})" for name, v in self.requires.items()]

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,13 +19,14 @@ from tracegraph.errors import (
 )
 from tracegraph.errors.tracebacks import entry_point
 from tracegraph.ir.program import Program
-from tracegraph.saving.container import SavedContainer
+from tracegraph.saving.container import FUNCTIONS, SavedContainer
 from tracegraph.saving.entries import SavedProgram, SavedTargets
 from tracegraph.saving.exported import Exported
-from tracegraph.saving.functions.records import Made
-from tracegraph.saving.packing import FUNCTIONS, write_whole
 from tracegraph.staging.calls.signature import Signature
 from tracegraph.staging.program_function import StoredTarget
+
+if TYPE_CHECKING:
+    from tracegraph.saving.functions.records import Made
 
 
 @entry_point
@@ -56,6 +57,8 @@ def save(exported: Exported, path: str | os.PathLike[str]) -> None:
             f"save takes what tracegraph.export gives, not a {type(exported).__qualname__}; write "
             "tracegraph.save(tracegraph.export(function, *arguments), path)"
         )
+    from tracegraph.saving.packing import write_whole
+
     write_whole(bytes(exported), path)
 
 

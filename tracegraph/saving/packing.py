@@ -13,14 +13,11 @@ import numpy as np
 
 from tracegraph.ir.program import Program
 from tracegraph.ir.stored.writing import program_to_json, text_of
-from tracegraph.saving.container import packed
+from tracegraph.saving.container import FUNCTIONS, packed
 from tracegraph.saving.entries import SavedProgram, SavedTargets
 from tracegraph.saving.functions.writing import FunctionsWriter
 from tracegraph.staging.calls.signature import Signature
 from tracegraph.version import __version__
-
-FUNCTIONS = "functions.json"
-"""The entry of the functions and kernels of the user's, if there are any."""
 
 
 def file_of(name: str, signature: Signature, saved: Sequence[SavedProgram]) -> bytes:

@@ -15,6 +15,7 @@ from tracegraph.staging.calls.clock import clock
 from tracegraph.staging.calls.last_call import LastCall, LastRun, operands_of
 from tracegraph.staging.calls.signature import CallKey, Signature
 from tracegraph.staging.compiled_programs import Programs, compiled_program
+from tracegraph.staging.compiler import compiler
 from tracegraph.staging.executable_cache import COUNTS, CachedExecutable
 from tracegraph.staging.memory_budget import keep_within_budget
 from tracegraph.staging.retraces import Change, Retraces
@@ -126,6 +127,7 @@ class Builds:
         with self._lock:
             cached = self.executables.get(key)
             if cached is None:  # else another thread has built it meanwhile
+                compiler().open_early(key.device)
                 lowered = self._stored(key) or self.trace(key.call, key.device).lower()
                 cached = CachedExecutable(self._compile(lowered))
                 last, self._last = self._last, key

@@ -250,6 +250,11 @@ class Compiler(Protocol):
     def backend(self, device: str) -> Backend:
         """The backend of a device."""
 
+    def open_early(self, device: str) -> None:
+        """Begin to open a device that is soon needed, beside other work. What fails is told when it
+        is needed.
+        """
+
     def synchronize(self) -> None:
         """Wait for all work of the devices in use."""
 

@@ -11,6 +11,7 @@ from torch.autograd import forward_ad
 
 from tracegraph import tree
 from tracegraph.interop.flat_functions import FlatFunction
+from tracegraph.interop.halves import SecondHalf
 from tracegraph.torch.tensors import run, run_tree
 
 
@@ -90,13 +91,10 @@ class KeepingCall(torch.autograd.Function):
         ctx.numbers = [(i, x) for i, x in enumerate(values) if not isinstance(x, torch.Tensor)]
         ctx.differentiable = tuple(map(is_inexact, results))
         ctx.mark_non_differentiable(*[x for x in results if not is_inexact(x)])
-        used = (
-            ()
-            if ctx.half is None
-            else [results[p.number] for p in ctx.half.places if p.kind == "result"]
-        )
         arguments = [x for x in values if isinstance(x, torch.Tensor)]
-        ctx.save_for_backward(*arguments, *kept, *used)
+        used = {place.number for place in getattr(ctx.half, "places", ()) if place.kind == "result"}
+        of_results = [x if number in used else None for number, x in enumerate(results)]
+        ctx.save_for_backward(*arguments, *kept, *of_results)
         ctx.counts = len(arguments), len(kept)
         return results
 
@@ -108,22 +106,25 @@ class KeepingCall(torch.autograd.Function):
         for position, number in ctx.numbers:
             values.insert(position, number)
         given = [c for c, d in zip(cotangents, ctx.differentiable, strict=True) if d]
-        again = torch.is_grad_enabled() or not is_plain([*saved, *given])
+        there = [x for x in (*saved, *given) if x is not None]
+        again = torch.is_grad_enabled() or not is_plain(there)
         if again or ctx.half is None:
             pullback = ctx.function.pullback(ctx.needed, ctx.differentiable, conjugates=True)
             found = iter(TensorCall.apply(pullback, *values, *given))
         else:
-            results = iter(saved[arguments + kept :])
-            known = [
-                values[place.number]
-                if place.kind == "argument"
-                else next(results)
-                if place.kind == "result"
-                else saved[arguments + place.number]
-                for place in ctx.half.places
-            ]
+            known = taken(
+                ctx.half, values, saved[arguments + kept :], saved[arguments : arguments + kept]
+            )
             found = iter(run(ctx.function.second_half(ctx.half), [*known, *given]))
         return (None, *[next(found) if need else None for need in ctx.needed])
+
+
+def taken(
+    half: SecondHalf, arguments: Sequence[Any], results: Sequence[Any], kept: Sequence[Any]
+) -> list[Any]:
+    """The values at the places of a half."""
+    found = {"argument": arguments, "result": results, "kept": kept}
+    return [found[place.kind][place.number] for place in half.places]
 
 
 # PyTorch asks for it in every call, and it takes 20 µs to find.

@@ -1,19 +1,38 @@
 """A call as an operator of PyTorch, which torch.compile and torch.export put into their graphs.
 
-The operator names its function by number, as graphs hold no Python objects.
+An operator names its function by number, as graphs hold no Python objects. Where a gradient is
+asked for, one returns the results and what the backward pass is made of.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
-from tracegraph.interop.flat_functions import by_number
+from tracegraph import tree
+from tracegraph.interop.flat_functions import FlatFunction, by_number
+from tracegraph.interop.halves import SecondHalf
 from tracegraph.ir.types import ArrayType
-from tracegraph.torch.differentiated import is_inexact
-from tracegraph.torch.tensors import TORCH_DTYPES, run, type_of_tensor
+from tracegraph.torch.differentiated import asks_gradient, is_inexact, taken
+from tracegraph.torch.tensors import TORCH_DTYPES, run, run_tree, type_of_tensor
+
+
+def call_in_graph(function: FlatFunction, values: Sequence[Any]) -> Sequence[torch.Tensor]:
+    """The results of a function, by an operator."""
+    tensors = [x for x in values if isinstance(x, torch.Tensor)]
+    numbers = [(i, x) for i, x in enumerate(values) if not isinstance(x, torch.Tensor)]
+    bound = function.with_numbers(numbers)
+    needed = tuple([asks_gradient(x) and is_inexact(x) for x in tensors])
+    if not torch.is_grad_enabled() or not any(needed):
+        return call(bound.number, tensors)
+    keeping = bound.keeping(needed)
+    parts = _parts(keeping, tensors)
+    if parts.half is None:
+        return call(bound.number, tensors)
+    found: list[torch.Tensor] = keeping_call(bound.number, list(needed), tensors)
+    return found[: parts.results]
 
 
 @torch.library.custom_op("tracegraph::call", mutates_args=())
@@ -26,8 +45,11 @@ def call(number: int, values: Sequence[torch.Tensor]) -> list[torch.Tensor]:
 def _result_types(number: int, values: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     function = by_number(number)
     types = function.result_types([type_of_tensor(x) for x in values])
-    device = next((x.device for x in values), torch.device(function.device or "cpu"))
-    return [_zeros(t, device) for t in types]
+    return [_zeros(t, _device(function, values)) for t in types]
+
+
+def _device(function: FlatFunction, values: Sequence[torch.Tensor]) -> torch.device:
+    return next((x.device for x in values), torch.device(function.device or "cpu"))
 
 
 def _zeros(type_: ArrayType, device: torch.device) -> torch.Tensor:
@@ -44,17 +66,22 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: list[torch.Tensor]) -> None
 def _backward(ctx: Any, cotangents: list[Any]) -> tuple[None, list[Any]]:
     values = list(ctx.saved_tensors)
     function = by_number(ctx.number)
-    pullback = function.pullback(ctx.needed, ctx.differentiable, conjugates=True)
     types = function.result_types([type_of_tensor(x) for x in values])
-    given = [
-        torch.zeros(t.shape, dtype=TORCH_DTYPES[t.dtype], device=values[0].device)
-        if c is None
-        else c
-        for c, t, d in zip(cotangents, types, ctx.differentiable, strict=True)
-        if d
-    ]
+    given = _dense(types, cotangents, ctx.differentiable, values[0].device)
+    pullback = function.pullback(ctx.needed, ctx.differentiable, conjugates=True)
     found = iter(call(pullback.number, [*values, *given]))
     return None, [next(found) if need else None for need in ctx.needed]
+
+
+def _dense(
+    types: Sequence[ArrayType],
+    cotangents: Sequence[Any],
+    differentiable: Sequence[bool],
+    device: torch.device,
+) -> list[torch.Tensor]:
+    """The cotangents of the differentiable results, with zeros for those that are None."""
+    each = zip(types, cotangents, differentiable, strict=True)
+    return [_zeros(t, device) if c is None else c for t, c, d in each if d]
 
 
 call.register_autograd(_backward, setup_context=_keep)
@@ -65,4 +92,87 @@ def _batched(
     info: Any, in_dims: tuple[Any, Any], number: int, values: Sequence[torch.Tensor]
 ) -> tuple[list[torch.Tensor], list[int]]:
     results = call(by_number(number).batched(tuple(in_dims[1])).number, list(values))
+    return results, [0] * len(results)
+
+
+class _Parts(NamedTuple):
+    """What a keeping function returns for some arguments: the types, the number of those that are
+    results, and the second half.
+    """
+
+    types: tuple[ArrayType, ...]
+    results: int
+    half: SecondHalf | None
+
+
+def _parts(keeping: FlatFunction, values: Sequence[torch.Tensor]) -> _Parts:
+    types = tuple([type_of_tensor(x) for x in values])
+    found: _Parts | None = keeping.elsewhere.get(types)
+    if found is None:
+        returned: Any = keeping.result_types(types)
+        results, kept = returned
+        leaves = tuple(tree.leaves((results, kept)))
+        found = _Parts(leaves, len(results), getattr(kept, "half", None))
+        keeping.elsewhere[types] = found
+    return found
+
+
+@torch.library.custom_op("tracegraph::keeping_call", mutates_args=())
+def keeping_call(
+    number: int, needed: Sequence[bool], values: Sequence[torch.Tensor]
+) -> list[torch.Tensor]:
+    """Run the function of a number; its results, and what the needed gradients are made of."""
+    keeping = by_number(number).keeping(tuple(needed))
+    tensors, structure = run_tree(keeping, values)
+    if structure not in keeping.elsewhere:  # it was traced anew: for its types, and to run
+        types = _parts(keeping, values).types
+        assert [t.strong() for t in types] == [type_of_tensor(x) for x in tensors]
+        keeping.elsewhere[structure] = True
+    return list(tensors)
+
+
+@keeping_call.register_fake
+def _kept_types(
+    number: int, needed: Sequence[bool], values: Sequence[torch.Tensor]
+) -> list[torch.Tensor]:
+    function = by_number(number)
+    types = _parts(function.keeping(tuple(needed)), values).types
+    return [_zeros(t, _device(function, values)) for t in types]
+
+
+def _keep_parts(ctx: Any, inputs: tuple[Any, ...], output: list[torch.Tensor]) -> None:
+    ctx.number, needed, values = inputs
+    ctx.needed, ctx.count = tuple(needed), len(values)
+    ctx.differentiable = tuple(map(is_inexact, output))
+    ctx.save_for_backward(*values, *output)
+
+
+def _backward_of_kept(ctx: Any, cotangents: list[Any]) -> tuple[None, None, list[Any]]:
+    saved, function = list(ctx.saved_tensors), by_number(ctx.number)
+    values, outputs = saved[: ctx.count], saved[ctx.count :]
+    keeping = function.keeping(ctx.needed)
+    types, count, half = _parts(keeping, values)
+    if half is None or any(c is not None for c in cotangents[count:]):
+        # the backward pass was differentiated: by what is kept, too
+        flat = keeping.leaves()
+        given = _dense(types, cotangents, ctx.differentiable, values[0].device)
+        pullback = flat.pullback(ctx.needed, ctx.differentiable, conjugates=True)
+        found = iter(call(pullback.number, [*values, *given]))
+    else:
+        results, differentiable = outputs[:count], ctx.differentiable[:count]
+        given = _dense(types[:count], cotangents[:count], differentiable, values[0].device)
+        known = taken(half, values, results, outputs[count:])
+        found = iter(call(function.second_half(half).number, [*known, *given]))
+    return None, None, [next(found) if need else None for need in ctx.needed]
+
+
+keeping_call.register_autograd(_backward_of_kept, setup_context=_keep_parts)
+
+
+@keeping_call.register_vmap
+def _batched_keeping(
+    info: Any, in_dims: Any, number: int, needed: Sequence[bool], values: Sequence[torch.Tensor]
+) -> tuple[list[torch.Tensor], list[int]]:
+    flat = by_number(number).keeping(tuple(needed)).leaves()
+    results = call(flat.batched(tuple(in_dims[2])).number, list(values))
     return results, [0] * len(results)

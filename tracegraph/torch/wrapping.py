@@ -14,7 +14,7 @@ from tracegraph.devices import canonical_device
 from tracegraph.errors.tracebacks import entry_point
 from tracegraph.interop.flat_functions import FlatFunction, flat_of_tree
 from tracegraph.torch.differentiated import apply
-from tracegraph.torch.in_graph import call
+from tracegraph.torch.in_graph import call_in_graph
 
 __all__ = ["wrap"]
 
@@ -28,8 +28,7 @@ def wrap(body: Callable[..., Any], *, device: str | None = None) -> Callable[...
     a GPU, it runs on PyTorch's current stream. Tensors are read where they are, and results are
     given away without a copy. Where a gradient is asked for, a call keeps what the backward pass is
     made of: its arguments, results, and of other values those that are not cheap to compute of
-    these. Derivatives of the backward pass, and those of `torch.func` and `torch.compile`, run the
-    function again.
+    these. Derivatives of the backward pass, and those of `torch.func`, run the function again.
 
     Args:
         body: takes and returns trees of arrays and numbers. It is traced, as by `tracegraph.jit`.
@@ -65,9 +64,7 @@ def wrap(body: Callable[..., Any], *, device: str | None = None) -> Callable[...
             found = known.setdefault(structure, flat_of_tree(body, structure, device))
         function, results = found
         if torch.compiler.is_compiling() or is_in_torch_dispatch_mode():
-            tensors = [x for x in leaves if isinstance(x, torch.Tensor)]
-            numbers = [(i, x) for i, x in enumerate(leaves) if not isinstance(x, torch.Tensor)]
-            flat = call(function.with_numbers(numbers).number, tensors)
+            flat = call_in_graph(function, leaves)
         else:
             flat = apply(function, leaves)
         return tree.unflatten(results[0], flat)

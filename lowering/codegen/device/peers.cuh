@@ -15,6 +15,12 @@ __device__ inline tg_u64 tg_posted_word(const tg_u64* place) {
   asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(word) : "l"(place) : "memory");
   return word;
 }
+__device__ inline void tg_post_words(tg_u64* place, tg_u64 word, tg_u64 next) {
+  asm volatile("st.relaxed.sys.global.v2.u64 [%0], {%1, %2};" ::"l"(place), "l"(word), "l"(next) : "memory");
+}
+__device__ inline void tg_posted_words(const tg_u64* place, tg_u64& word, tg_u64& next) {
+  asm volatile("ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];" : "=l"(word), "=l"(next) : "l"(place) : "memory");
+}
 // What all threads have written before a barrier in front of it is visible to who sees the turn.
 __device__ inline void tg_post_turn(tg_u32* place, tg_u32 turn) {
   asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(place), "r"(turn) : "memory");
@@ -167,5 +173,85 @@ template <int DEVICES, class T, class Fold> __device__ void tg_fold_part(
 #pragma unroll
     for (int device = 1; device < DEVICES; ++device) folded = fold(folded, rooms[device * stride + i]);
     target[i] = folded;
+  }
+}
+
+// The same as words, which need no turn behind them: each of 4 bytes has it beside them. A share is of
+// words, four of which are one vector of the array.
+template <class T> __device__ void tg_post_part(
+    tg_u64* room, const T* source, int size, int share, int part, int thread, int threads, tg_u32 turn) {
+  const int whole = int(size * sizeof(T) / 4), words = int((size * sizeof(T) + 3) / 4);
+  const int begin = part * share, end = begin + share < words ? begin + share : words;
+  int first = begin;
+  if ((tg_u64(source) & 15) == 0) {
+    const int quads = ((end < whole ? end : whole) - begin) / 4;
+    const auto vectors = reinterpret_cast<const tg_pack<tg_u32, 4>*>(source) + begin / 4;
+    for (int i = thread; i < quads; i += threads) {
+      const tg_pack<tg_u32, 4> four = vectors[i];
+      tg_u64 posted[4];
+#pragma unroll
+      for (int item = 0; item < 4; ++item) posted[item] = tg_u64(four.items[item]) << 32 | turn;
+      tg_post_words(room + begin + 4 * i, posted[0], posted[1]);
+      tg_post_words(room + begin + 4 * i + 2, posted[2], posted[3]);
+    }
+    if (quads > 0) first += 4 * quads;
+  }
+  for (int i = first + thread; i < end; i += threads) {
+    tg_post_word(room + i, tg_u64(tg_word_of(source, size, i)) << 32 | turn);
+  }
+}
+
+// Folds what devices have posted, `stride` words apart; with one device, that is a copy.
+template <int DEVICES, class T, class Fold> __device__ void tg_receive_part(
+    T* target, const tg_u64* room, int stride, int size, int share, int part, int thread, int threads,
+    tg_u32 turn, const volatile tg_u32* stop, Fold fold) {
+  constexpr int WIDTH = 16 / sizeof(T);
+  const int words = int((size * sizeof(T) + 3) / 4);
+  const int begin = part * share, end = begin + share < words ? begin + share : words;
+  int first = int(begin * 4 / sizeof(T));
+  const int last = end == words ? size : int(end * 4 / sizeof(T));
+  if ((tg_u64(target) & 15) == 0) {
+    const int vectors = (last - first) / WIDTH;
+    for (int i = thread; i < vectors; i += threads) {
+      tg_u64 posted[DEVICES][4];
+      tg_u32 polls = 0;
+      bool all;
+      do {
+        all = true;
+#pragma unroll
+        for (int device = 0; device < DEVICES; ++device) {
+          const tg_u64* const place = room + device * stride + begin + 4 * i;
+          tg_posted_words(place, posted[device][0], posted[device][1]);
+          tg_posted_words(place + 2, posted[device][2], posted[device][3]);
+        }
+#pragma unroll
+        for (int device = 0; device < DEVICES; ++device) {
+#pragma unroll
+          for (int item = 0; item < 4; ++item) all &= tg_u32(posted[device][item]) == turn;
+        }
+      } while (!all && tg_waits_on(polls, stop));
+      tg_pack<T, WIDTH> folded;
+#pragma unroll
+      for (int device = 0; device < DEVICES; ++device) {
+        tg_pack<tg_u32, 4> bits;
+        tg_pack<T, WIDTH> other;
+#pragma unroll
+        for (int item = 0; item < 4; ++item) bits.items[item] = tg_u32(posted[device][item] >> 32);
+        memcpy(&other, &bits, 16);
+#pragma unroll
+        for (int item = 0; item < WIDTH; ++item) {
+          folded.items[item] = device == 0 ? other.items[item] : fold(folded.items[item], other.items[item]);
+        }
+      }
+      *reinterpret_cast<tg_pack<T, WIDTH>*>(target + first + i * WIDTH) = folded;
+    }
+    if (vectors > 0) first += vectors * WIDTH;
+  }
+  for (int i = first + thread; i < last; i += threads) {
+    T each[DEVICES];
+    tg_receive_all<DEVICES>(room, stride, i, turn, stop, each);
+#pragma unroll
+    for (int device = 1; device < DEVICES; ++device) each[0] = fold(each[0], each[device]);
+    target[i] = each[0];
   }
 }

@@ -2,7 +2,7 @@
 
 The blocks of a kernel share the elements alike on all devices. So a block waits for the blocks of
 the same number, each of which has posted the turn behind what it has stored; blocks of one device
-do not wait for one another.
+do not wait for one another. What travels as words has the turn beside each of them.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from lowering.codegen.persistent.peer_rooms import (
     chosen,
     part_of,
     stride_of,
+    word_stride,
 )
 from lowering.codegen.preamble import c_type
 from lowering.codegen.source_writer import SourceWriter
@@ -50,9 +51,11 @@ def write_arrays(
     with writing.parts():
         for kind, source, _, at in members:
             writing.store(kind, source, at)
-        writing.post()
+        if room.form == "arrays":
+            writing.post()
     with writing.parts():
-        writing.wait()
+        if room.form == "arrays":
+            writing.wait()
         for kind, source, target, at in members:
             writing.take(kind, source, target, at)
 
@@ -79,29 +82,30 @@ class _Arrays:
 
     def store(self, kind: CollectiveKind, source: StridedArray, at: int) -> None:
         """Store what each device needs into its room."""
-        room, own = self.room, self.room.own
-        size, type_ = part_of(kind, source, self.count), c_type(source.buffer.type.dtype)
-        stride = stride_of(kind, source, self.count)
-        array = self._pointer(source)
-        if source.buffer is self.stop.buffer:
-            there = f"{room.room(type_, 'to', at)} + {room.place(own, stride)}"
-            first = "thread == 0" + (" && part == 0" if self.scope.blocks > 1 else "")
-            store = f"*({there}) = {type_}(stops);"
-            self.stop.send(self.writer, first, self.count, store)
-            return
-        if isinstance(kind, Permute):
-            to = chosen(own, dict(kind.perm))
-            there = f"{room.room(type_, to, at)} + {room.place(None, stride)}"
-            self.writer.line(f"tg_copy_part<{type_}>({there}, {array}, {self._share(size)});")
-            return
-        there = f"{room.room(type_, 'to', at)} + {room.place(own, stride)}"
+        room, own, array = self.room, self.room.own, self._pointer(source)
+        size, stride = part_of(kind, source, self.count), self._stride(kind, source)
+        type_ = c_type(source.buffer.type.dtype)
         if isinstance(kind, AllToAll | ReduceScatter):
             array = f"{array} + to * {size}"
-        self.writer.line("#pragma unroll 1")
-        self.writer.line(
-            f"for (int to = 0; to < {self.count}; ++to) "
-            f"tg_copy_part<{type_}>({there}, {array}, {self._share(size)});"
-        )
+        to = chosen(own, dict(kind.perm)) if isinstance(kind, Permute) else "to"
+        place = room.place(None if isinstance(kind, Permute) else own, stride)
+        words = room.form == "words"
+        there = f"{room.room('tg_u64' if words else type_, to, at)} + {place}"
+        if source.buffer is self.stop.buffer:
+            first = "thread == 0" + (" && part == 0" if self.scope.blocks > 1 else "")
+            text = f"*({there}) = {type_}(stops);"
+            if words:
+                text = f"tg_post_word({there}, (tg_u64)stops << 32 | {room.counter});"
+            self.stop.send(self.writer, first, self.count, text)
+            return
+        text = f"tg_copy_part<{type_}>({there}, {array}, {self._share(size)});"
+        if words:
+            share = self._share_of_words(source, size)
+            text = f"tg_post_part<{type_}>({there}, {array}, {share}, {room.counter});"
+        if not isinstance(kind, Permute):
+            self.writer.line("#pragma unroll 1")
+            text = f"for (int to = 0; to < {self.count}; ++to) {text}"
+        self.writer.line(text)
 
     def post(self) -> None:
         """Post the turn to the same part of each device."""
@@ -124,29 +128,48 @@ class _Arrays:
         self, kind: CollectiveKind, source: StridedArray, target: StridedArray, at: int
     ) -> None:
         """Compute a part of the result from what the device was sent."""
-        dtype = source.buffer.type.dtype
-        size, type_ = part_of(kind, source, self.count), c_type(dtype)
-        stride = stride_of(kind, source, self.count)
-        device = None if isinstance(kind, Permute) else "0"
-        rooms = f"reinterpret_cast<const {type_}*>(workspace + {at})"
-        rooms = f"{rooms} + {self.room.place(device, stride)}"
-        result, share = self._pointer(target), self._share(size)
-        if isinstance(kind, AllReduce | ReduceScatter):
+        dtype, result = source.buffer.type.dtype, self._pointer(target)
+        size, stride = part_of(kind, source, self.count), self._stride(kind, source)
+        type_, words = c_type(dtype), self.room.form == "words"
+        kept = "tg_u64" if words else type_
+        place = self.room.place(None if isinstance(kind, Permute) else "0", stride)
+        rooms = f"reinterpret_cast<const {kept}*>(workspace + {at}) + {place}"
+        head = f"[]({type_} one, {type_} other) -> {type_}"
+        is_folded = isinstance(kind, AllReduce | ReduceScatter)
+        if not is_folded and not isinstance(kind, Permute):
+            result, rooms = f"{result} + from * {size}", f"{rooms} + from * {stride}"
+        fold = f"{head} {{ return one; }}"
+        if is_folded:
             combiner = FOLDS[kind.fold if isinstance(kind, AllReduce) else "sum"]
             folded = combine(combiner, dtype, widen(dtype, "one"), widen(dtype, "other"))
-            fold = (
-                f"[]({type_} one, {type_} other) -> {type_} {{ return {round_to(dtype, folded)}; }}"
-            )
-            given = f"{result}, {rooms}, {stride}, {share}, {fold}"
-            self.writer.line(f"tg_fold_part<{self.count}, {type_}>({given});")
-        elif isinstance(kind, Permute):
-            self.writer.line(f"tg_copy_part<{type_}>({result}, {rooms}, {share});")
+            fold = f"{head} {{ return {round_to(dtype, folded)}; }}"
+        devices = self.count if is_folded else 1
+        if words:
+            share = self._share_of_words(source, size)
+            waiting = f"{self.room.counter}, {self.stop.word(self.writer)}, {fold}"
+            given = f"{result}, {rooms}, {stride}, {share}, {waiting}"
+            text = f"tg_receive_part<{devices}, {type_}>({given});"
+        elif is_folded:
+            given = f"{result}, {rooms}, {stride}, {self._share(size)}, {fold}"
+            text = f"tg_fold_part<{devices}, {type_}>({given});"
         else:
+            text = f"tg_copy_part<{type_}>({result}, {rooms}, {self._share(size)});"
+        if not is_folded and not isinstance(kind, Permute):
             self.writer.line("#pragma unroll 1")
-            self.writer.line(
-                f"for (int from = 0; from < {self.count}; ++from) tg_copy_part<{type_}>("
-                f"{result} + from * {size}, {rooms} + from * {stride}, {share});"
-            )
+            text = f"for (int from = 0; from < {self.count}; ++from) {text}"
+        self.writer.line(text)
+
+    def _stride(self, kind: CollectiveKind, source: StridedArray) -> int:
+        """The elements, or words, from the room of one device to that of the next."""
+        stride = word_stride if self.room.form == "words" else stride_of
+        return stride(kind, source, self.count)
+
+    def _share_of_words(self, source: StridedArray, size: int) -> str:
+        """As `_share`, but the share is of words."""
+        words = ceil_div(size * source.buffer.type.dtype.itemsize, 4)
+        share = round_up(ceil_div(words, self.scope.blocks), VECTOR_BYTES)
+        part = "part" if self.scope.blocks > 1 else "0"
+        return f"{size}, {share}, {part}, thread, {self.scope.threads}"
 
     def _share(self, size: int) -> str:
         """The elements of a part, and the threads that share them, as arguments."""

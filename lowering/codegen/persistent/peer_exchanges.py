@@ -5,7 +5,8 @@ layout on all, and stores what others need into theirs.
 
 - A small exchange posts words that have their turn beside them. Each block waits for them and has
   the whole result, so that no barrier of all blocks follows.
-- A larger one stores arrays, behind which each block posts the turn.
+- Of a larger one, each block waits for its share of the words.
+- The largest store arrays, behind which each block posts the turn.
 
 Reductions are in the order of devices: all have the same bits.
 """
@@ -47,7 +48,7 @@ def write_exchange(
     """Write an exchange, behind a barrier after what it sends was computed."""
     call = call_of(node)
     writer.line(f"++{room.counter};")
-    if not room.small:
+    if room.form != "small":
         write_arrays(writer, scope, room, call, stop)
         return
     members = list(zip(call.kinds, call.sources, call.targets, room.arrays, strict=True))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from math import prod
+from typing import Literal
 
 from lowering.codegen.effects.signals import STOP_WATCH
 from lowering.codegen.kernel_code import PeerTable
@@ -30,6 +31,10 @@ _WORD_BYTES = 8
 _TURN_BYTES = 4
 
 
+RoomForm = Literal["small", "words", "arrays"]
+"""Words that each block reads, words that blocks share, or arrays."""
+
+
 @dataclass(frozen=True, slots=True)
 class PeerRoom:
     """What an exchange has in the workspace: bytes from its start.
@@ -42,7 +47,7 @@ class PeerRoom:
     number: int
     line: int
     count: int
-    small: bool
+    form: RoomForm
     turn: int
     posted: int
     arrays: tuple[int, ...]
@@ -108,8 +113,12 @@ class PeerLayout:
     end: int
 
 
-def peer_layout(nodes: Iterable[LibraryNode], scope: Scope, start: int) -> PeerLayout:
-    """The layout of exchanges, from `start` on in the workspace."""
+def peer_layout(
+    nodes: Iterable[LibraryNode], scope: Scope, start: int, *, alone: bool
+) -> PeerLayout:
+    """The layout of exchanges, from `start` on in the workspace; `alone` if one is all of a kernel,
+    so that no other phases need its results in each block.
+    """
     end = start
 
     def put(nbytes: int) -> int:
@@ -125,16 +134,16 @@ def peer_layout(nodes: Iterable[LibraryNode], scope: Scope, start: int) -> PeerL
         if call.axes not in tables:
             tables[call.axes] = PeerTable(put(8 * (1 + call.count)), call.axes, call.count)
         line = [*tables].index(call.axes)
-        small = call.is_small
+        form: RoomForm = "words" if call.travels_as_words else "arrays"
+        if call.is_small and not (alone and call.travels_as_words):
+            form = "small"
         turn = put(_TURN_BYTES * scope.blocks)
         posted = put(_TURN_BYTES * call.count * scope.blocks)
         members = zip(call.kinds, call.sources, strict=True)
-        arrays = tuple([put(2 * _room_bytes(kind, x, call.count, small)) for kind, x in members])
-        two_steps = scope.blocks > 1 and small
-        sources = tuple(
-            [put(2 * round_up(x.buffer.type.nbytes, ALIGNMENT)) for x in call.sources if two_steps]
-        )
-        rooms[node] = PeerRoom(number, line, call.count, small, turn, posted, arrays, sources)
+        arrays = tuple([put(2 * _room_bytes(kind, x, call.count, form)) for kind, x in members])
+        sent = call.sources if form == "small" and scope.blocks > 1 else ()
+        sources = tuple([put(2 * round_up(x.buffer.type.nbytes, ALIGNMENT)) for x in sent])
+        rooms[node] = PeerRoom(number, line, call.count, form, turn, posted, arrays, sources)
     return PeerLayout(rooms, tuple(tables.values()), end)
 
 
@@ -188,10 +197,19 @@ def stride_of(kind: CollectiveKind, source: StridedArray, count: int) -> int:
     return round_up(part_of(kind, source, count), VECTOR_BYTES)
 
 
-def _room_bytes(kind: CollectiveKind, source: StridedArray, count: int, small: bool) -> int:
+def word_stride(kind: CollectiveKind, source: StridedArray, count: int) -> int:
+    """The words from the room of one device to that of the next."""
+    nbytes = part_of(kind, source, count) * source.buffer.type.dtype.itemsize
+    return round_up(ceil_div(nbytes, 4), VECTOR_BYTES)
+
+
+def _room_bytes(kind: CollectiveKind, source: StridedArray, count: int, form: RoomForm) -> int:
     """The bytes of what all devices send, in one turn."""
-    if small:
+    if form == "small":
         return count * words_of(source) * _WORD_BYTES
+    if form == "words":
+        part = word_stride(kind, source, count) * _WORD_BYTES
+        return part if isinstance(kind, Permute) else count * part
     part = stride_of(kind, source, count) * source.buffer.type.dtype.itemsize
     return part if isinstance(kind, Permute) else count * part
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Set
 
 from lowering.codegen.effects.signals import STOP_WATCH
 from lowering.codegen.kernel_code import (
+    FEW_BLOCKS,
     NAME,
     KernelCode,
     declare_parameters,
@@ -90,7 +91,8 @@ def persistent_text(
     phases = PhaseWriter(writer, scope, layout, exchanges, offsets, stop, turns)
     _write_body(writer, node, layout, storage, phases)
     cluster = scope.blocks if scope.clustered else 1
-    text = function(declared, writer.text, scope.threads, cluster=cluster, dependents=False)
+    early = node.exchange is not None and scope.blocks <= FEW_BLOCKS
+    text = function(declared, writer.text, scope.threads, cluster=cluster, dependents=early)
     grid, block = (scope.blocks, 1, 1), (scope.threads, 1, 1)
     together, peers = scope.blocks > 1 and node.exchange is None, layout.peers.tables
     return text, KernelCode(NAME, parameters, grid, block, storage.end, cluster, together, peers)

@@ -61,7 +61,8 @@ class PersistentLayout:
             if nbytes := workspace_bytes(geometry):
                 workspaces[nest] = f"workspace + {workspace}"
                 workspace += round_up(nbytes, ALIGNMENT)
-        peers = peer_layout([n for n in inside if isinstance(n, LibraryNode)], scope, workspace)
+        exchanging = [each for each in inside if isinstance(each, LibraryNode)]
+        peers = peer_layout(exchanging, scope, workspace, alone=node.exchange is not None)
         words = round_up(max(map(shared_bytes, geometries.values()), default=0), VECTOR_BYTES)
         in_shared_memory = scope.blocks == 1 and scope.threads > 1
         kept = words + (words_bytes(slots) if in_shared_memory else 0)

@@ -141,7 +141,7 @@ class PhaseWriter:
         """Write collectives that are carried out at once."""
         room = self.layout.peers.rooms[node]
         write_exchange(self.writer, self.scope, node, room, self.stop)
-        if room.small:
+        if room.form == "small":
             self._in_each_block.add(node)
             self._blocks_are_apart = True
 

@@ -2,7 +2,8 @@
 
 Nothing here waits for the device, except behind a full queue of loops.
 
-    executable         a Plan on a device, with a graph for each stream that calls it
+    graph_executable   a graph for each stream that calls it
+    executable         the same of a Plan on a device
     stream_graph       the graph for one stream: binding, updating, launching
     fast_call          the same for the usual arguments, as a generated function
     arguments          what a call passes, as device addresses

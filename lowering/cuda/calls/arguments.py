@@ -205,7 +205,7 @@ def _bind_lent(array: LentMemory, wanted: Input, bound: Bound) -> int:
         check_type(array.type.dtype, array.type.shape, wanted.type)
     check_device(array.device, wanted.device)
     in_order = handle == driver.stream or (handle == LEGACY_STREAM and driver.follows_legacy)
-    if not in_order and handle not in bound.awaited:
+    if not in_order and handle is not None and handle not in bound.awaited:
         if driver.is_capturing(handle):
             raise CapturingStreamError(wanted.function, _OTHER_STREAM)
         driver.await_stream(handle)

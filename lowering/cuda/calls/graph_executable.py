@@ -106,12 +106,18 @@ class GraphExecutable:
             Exception: as `__call__`.
         """
         stream = self._stream(current_stream())
-        if stream not in self._graphs:
-            self._open(stream)
-        graph = self._graphs.get(stream)
-        if graph is None:
-            raise ClosedError(self._name)
-        graph.launch_into(arguments, results)
+        while True:
+            if stream not in self._graphs:
+                self._open(stream)  # raises if it is closed
+            graph = self._graphs.get(stream)
+            try:
+                if graph is not None:
+                    graph.launch_into(arguments, results)
+                    return
+            except ClosedError:
+                if self.closed or self._graphs.get(stream) is graph:
+                    raise
+            # The stream was left just before, and its graph is gone.
 
     def upload(self) -> None:
         """As `Executable.upload`: the graph for the current stream is made and uploaded.

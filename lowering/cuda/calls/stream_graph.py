@@ -19,7 +19,6 @@ from lowering.cuda.calls.arguments import Bound, Input, bind
 from lowering.cuda.calls.donated_arguments import writable
 from lowering.cuda.calls.replicas import MOST, Replicas
 from lowering.cuda.graph.built_graph import Buildable, Timers
-from lowering.cuda.graph.host_driven import drive
 from lowering.cuda.graph.node_names import described
 from lowering.cuda.graph.small_inputs import Values
 from lowering.cuda.interface import Allocation, Event, ThreadState
@@ -372,6 +371,8 @@ class StreamGraph:
         if self._host_driven:
             if donated is not None:
                 donated.spent = True  # some of its graphs may run before one fails
+            from lowering.cuda.graph.host_driven import drive  # it is asked for by few
+
             timeline = self._stream.timeline
             prints = timeline.prints if self._prints else None
             drive(self.replicas.current.start, self._effects, prints, timeline)

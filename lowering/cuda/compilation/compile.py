@@ -142,6 +142,14 @@ def compiler_identity() -> tuple[str, ...]:
     return (*found, *(str(Path(toolkit).resolve()) for toolkit in toolkits if toolkit))
 
 
+def compiler_version() -> tuple[int, int]:
+    """The version of CUDA that the compiler is of."""
+    from cuda.bindings import nvrtc  # noqa: TID251 - the compiler, which needs no driver
+
+    _, major, minor = nvrtc.nvrtcVersion()
+    return int(major), int(minor)
+
+
 def program_cache() -> CodeStore | None:
     """The cache, or None: where it is switched off, and with a warning, where none can be made, or
     others could write to it.

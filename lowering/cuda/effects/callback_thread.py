@@ -29,7 +29,6 @@ from lowering.cuda.interface import Driver
 from tracegraph import limits
 from tracegraph.current_stream import chosen_stream, on_stream
 from tracegraph.errors import CallbackDeadlockError, CallbackTimeoutError
-from tracegraph.ops.callbacks import answer
 from tracegraph.staging import gc_pause
 
 LONGEST_SLEEP = 1e-3
@@ -56,6 +55,9 @@ class Callbacks:
     """The callbacks of one stream. An error is kept until the program is waited for."""
 
     def __init__(self, driver: Driver) -> None:
+        from tracegraph.ops.callbacks import answer  # who calls back has all operations
+
+        self._answer = answer
         self._driver = driver
         self.ring = CallRing.allocate(driver)
         self._changed = threading.Condition()
@@ -304,7 +306,7 @@ class Callbacks:
                 _current.answering = call if site.answer is not None else asked
                 # where kernels ask, the launch has begun a pause
                 with gc_pause.paused() if site.answer is None else nullcontext():
-                    results = answer(site.callback, call.arrays)
+                    results = self._answer(site.callback, call.arrays)
             except BaseException as error:
                 with self._changed:
                     if self._is_mine():

@@ -11,6 +11,7 @@ out, which `lowering.cuda.calls` instantiates. It imports nothing from there.
     launch_nodes         what loads small inputs and addresses, and allocates scratch for a launch
     library_nodes        calls of libraries, captured
     node_owners          what each node keeps alive, by name
+    built_graph          what calls need to know of a graph
     small_inputs         scalars and short arrays, by value through one root kernel
     pointer_table        addresses for bodies that take no parameter updates
     copies               kernels that copy

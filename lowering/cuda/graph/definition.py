@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from weakref import WeakSet
 
 from lowering.cuda.graph.node_names import NodeNames
@@ -38,9 +38,11 @@ from lowering.errors import (
     RefusedGraphError,
     UnfinishedError,
 )
-from lowering.plan.conditional_nodes import ConditionalKind
 from lowering.plan.owners import NodeSlots, SlotTable
 from tracegraph.errors import InstantiationError, UpdateError
+
+if TYPE_CHECKING:
+    from lowering.plan.conditional_nodes import ConditionalKind
 
 _T = TypeVar("_T")
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, S
 from dataclasses import field
 from functools import partial
 from inspect import isfunction, signature
-from typing import Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import numpy as np
 
@@ -29,10 +29,12 @@ from lowering.cuda.interface import (
 )
 from lowering.cuda.streams.timeline import Timeline
 from lowering.plan.calls.rendezvous import place
-from lowering.plan.conditional_nodes import ConditionalKind
 from lowering.plan.owners import SlotTable
 from tracegraph import limits
 from tracegraph.generated.dataclass import dataclass
+
+if TYPE_CHECKING:
+    from lowering.plan.conditional_nodes import ConditionalKind
 
 STORED_CONDITIONS = "#define TRACEGRAPH_STORED_CONDITIONS\n"
 """Put before a unit, it makes kernels store a condition at the address given as its handle."""

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lowering.plan.launch_graph import WORD, table_parts
+from lowering.plan.launch_graph import table_parts
 from lowering.plan.nests.buffer import Buffer
+from lowering.plan.target.hardware import PARAMETER_BYTES
 
 TABLE_KERNEL = "tracegraph_table"
 
 
 def entries(indirect: Sequence[Buffer]) -> dict[Buffer, int]:
     """The offset of each buffer's entry in the table, in bytes."""
-    return {buffer: WORD * number for number, buffer in enumerate(indirect)}
+    return {buffer: PARAMETER_BYTES * number for number, buffer in enumerate(indirect)}
 
 
 def part_words(indirect: Sequence[Buffer]) -> int:
@@ -25,7 +26,7 @@ def part_words(indirect: Sequence[Buffer]) -> int:
 
 def table_bytes(indirect: Sequence[Buffer]) -> int:
     """The size of the table."""
-    return WORD * part_words(indirect) * len(table_parts(indirect))
+    return PARAMETER_BYTES * part_words(indirect) * len(table_parts(indirect))
 
 
 def table_source(indirect: Sequence[Buffer]) -> str:

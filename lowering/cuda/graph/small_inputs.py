@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lowering.cuda.interface import Words
-from lowering.plan.launch_graph import WORD
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.rounding import ceil_div
+from lowering.plan.target.hardware import PARAMETER_BYTES
 from tracegraph.generated.dataclass import dataclass
 
 LOAD_KERNEL = "tracegraph_load"
@@ -32,7 +32,7 @@ class ValueSlot:
     @property
     def offset(self) -> int:
         """Bytes from the start of the slots; a multiple of 16."""
-        return self.word * WORD
+        return self.word * PARAMETER_BYTES
 
 
 @dataclass(slots=True, eq=False)
@@ -52,7 +52,7 @@ def value_slots(inputs: Sequence[Buffer]) -> dict[Buffer, ValueSlot]:
     slots: dict[Buffer, ValueSlot] = {}
     word, parameter = 0, 1
     for buffer in inputs:
-        words = ceil_div(buffer.type.nbytes, WORD)
+        words = ceil_div(buffer.type.nbytes, PARAMETER_BYTES)
         slots[buffer] = ValueSlot(word, parameter, words)
         word += words + words % 2
         parameter += words
@@ -61,7 +61,9 @@ def value_slots(inputs: Sequence[Buffer]) -> dict[Buffer, ValueSlot]:
 
 def slots_bytes(slots: Sequence[ValueSlot]) -> int:
     """The size of the memory that holds all slots."""
-    return max((WORD * (slot.word + slot.words + slot.words % 2) for slot in slots), default=0)
+    return max(
+        (PARAMETER_BYTES * (slot.word + slot.words + slot.words % 2) for slot in slots), default=0
+    )
 
 
 def parameter_count(slots: Sequence[ValueSlot]) -> int:

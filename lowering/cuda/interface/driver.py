@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
@@ -26,8 +26,10 @@ from lowering.cuda.interface.handles import (
 from lowering.cuda.interface.launch import Launch
 from lowering.cuda.interface.libraries import Library
 from lowering.cuda.libraries.capture_lock import CaptureLock
-from lowering.plan.conditional_nodes import ConditionalKind
 from lowering.plan.owners import SlotTable
+
+if TYPE_CHECKING:
+    from lowering.plan.conditional_nodes import ConditionalKind
 
 __all__ = ["LOOKED_AT", "Driver", "ThreadState"]
 

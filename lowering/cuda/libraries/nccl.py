@@ -78,7 +78,8 @@ class Communicators:
         self.meeting: dict[int, tuple[str, float]] = {}
         """What devices do with others inside of the library at the moment, and since when."""
         self.channel = peers() if mesh.processes > 1 else None
-        self._number = None if self.channel is None else self.channel.new_launch()
+        self.number = None if self.channel is None else self.channel.new_launch()
+        """By which other processes learn that the devices of one are abandoned."""
 
     def of(self, device: int, axes: Sequence[str]) -> tuple[Any, int]:
         """The communicator of a device along axes, and the number of the device in it."""
@@ -115,9 +116,8 @@ class Communicators:
                 if first in mesh.local_devices
             }
             what = f"communicators over {', '.join(axes)}"
-            for given in channel.exchange(
-                json.dumps(own).encode(), f"{what} of {mesh.device}", what
-            ):
+            data, meeting = json.dumps(own).encode(), f"{what} of {mesh.device}"
+            for given in channel.exchange(data, meeting, what, self.number):
                 for first, name in json.loads(given).items():
                     self._names[self._lines.group(int(first), axes)] = bytes.fromhex(name)
         return self._names[group]
@@ -168,15 +168,15 @@ class Communicators:
         """
         if self.channel is not None:
             try:
-                for each in (self._number, number):
+                for each in (self.number, number):
                     self.channel.check(each, "a program of its mesh")
             except PeerFailedError as failure:
                 raise PeerLostError(str(failure)) from None
 
     def leave(self) -> None:
         """Tell other processes that the devices of this one are abandoned."""
-        if self.channel is not None and self._number is not None:
-            self.channel.fail(self._number, self._mesh.local_devices[0])
+        if self.channel is not None and self.number is not None:
+            self.channel.fail(self.number, self._mesh.local_devices[0])
 
     def abort(self) -> list[threading.Thread]:
         """End all that waits in them. Each is aborted in a thread, which ends when no graph refers

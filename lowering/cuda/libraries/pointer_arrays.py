@@ -16,10 +16,11 @@ import numpy as np
 
 from lowering.cuda.interface import Launch
 from lowering.plan.calls.library_call import LibraryCall
-from lowering.plan.launch_graph import WORD, pointer_parts
+from lowering.plan.launch_graph import pointer_parts
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.rounding import ceil_div
 from lowering.plan.nodes import LibraryNode
+from lowering.plan.target.hardware import PARAMETER_BYTES
 from tracegraph.generated.dataclass import dataclass
 
 THREADS = 256
@@ -61,7 +62,7 @@ def pointers(call: LibraryCall, address: Callable[[Buffer], int]) -> np.ndarray[
 
 def pointers_bytes(call: LibraryCall) -> int:
     """The size of the arrays of a call."""
-    return WORD * sum(pointer_array.count for pointer_array in pointer_arrays(call))
+    return PARAMETER_BYTES * sum(pointer_array.count for pointer_array in pointer_arrays(call))
 
 
 def alignments(nodes: Iterable[LibraryNode]) -> dict[Buffer, int]:

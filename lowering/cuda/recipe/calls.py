@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
+from functools import cache
 from typing import Any
 
 from lowering.plan.calls.fourier import FourierTransform
@@ -26,7 +27,7 @@ from lowering.plan.calls.library_call import LibraryCall, StridedArray
 from lowering.plan.calls.matrix_product import MatrixOperand, MatrixProduct
 from lowering.plan.nests.buffer import Buffer
 from tracegraph.errors import MalformedTargetError
-from tracegraph.ir.op import Op, find
+from tracegraph.ir.op import Op, Opaque
 from tracegraph.ir.stored.attributes import from_json, to_json
 
 KINDS: Mapping[str, type[LibraryCall]] = {
@@ -124,14 +125,11 @@ def _ints(values: list[Any]) -> tuple[int, ...]:
     return tuple(values)
 
 
+@cache
 def _op(name: str) -> Op:
-    from lowering.algorithms import lapack  # here, for few programs have such calls
+    """An operation as libraries know it: by its name alone. What it computes is not needed."""
+    return Op(name, f"The operation {name} of a library.", _unknown, _unknown, Opaque(), tuple)
 
-    found = getattr(lapack, name, None)
-    if not isinstance(found, Op):
-        import tracegraph.ops  # noqa: F401 - which registers all
 
-        found = find(name)
-    if not isinstance(found, Op):
-        raise MalformedTargetError(f"there is no operation {name}")
-    return found
+def _unknown(*operands: Any, **attributes: Any) -> Any:
+    raise NotImplementedError("what this operation computes is not known here")

@@ -10,7 +10,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from lowering.cuda.recipe.misfit import MisfitError
-from lowering.cuda.recipe.recipe import ALIGNMENT, Base, Recipe
+from lowering.cuda.recipe.recipe import ALIGNMENT, Base, Recipe, RecipeCall
 from lowering.plan.nests.buffer import Buffer, Space
 from lowering.plan.nests.rounding import round_up
 from lowering.plan.owners import NodeSlots
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from lowering.cuda.graph.library_nodes import LibraryContext
     from lowering.cuda.open_devices import OpenDevice
     from lowering.cuda.streams.stream_state import StreamState
+    from lowering.plan.calls.library_call import LibraryCall
 
 _SPACES: Mapping[Base, Space] = {
     Base.ARENA: "scratch",
@@ -86,12 +87,18 @@ class RecipeCalls:
                 for c in recipe.calls
             ]
         )
+        small = [b for b, each in zip(inputs, recipe.inputs, strict=True) if each.slot is not None]
+        known = {*places, *small}
+        for node, recorded in zip(nodes, recipe.calls, strict=True):
+            _require_known(node.call, recorded, buffers, known)
         try:
             prepared = prepared_calls(nodes, device)
         except OutOfMemoryError:
             raise
         except (ImportError, OSError, RuntimeError) as error:
             raise MisfitError(f"a library that it calls is not there: {error}") from error
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise MalformedTargetError(f"a library has no such call: {error}") from error
         moving = {
             node: tuple([buffers[number] for number in call.moving])
             for node, call in zip(nodes, recipe.calls, strict=True)
@@ -162,3 +169,14 @@ class RecipeCalls:
         from lowering.cuda.graph.library_nodes import capture_library
 
         return capture_library(context, graph, self.nodes[number], behind, slots)
+
+
+def _require_known(
+    call: LibraryCall, recorded: RecipeCall, buffers: Sequence[Buffer], known: set[Buffer]
+) -> None:
+    """Raise MalformedTargetError if a call has an array of whose address nothing tells it."""
+    moving = {buffers[number] for number in recorded.moving}
+    by_pointer = set() if recorded.written else {array.buffer for array in call.batches}
+    for array in call.operands:
+        if array.buffer not in known | moving | by_pointer:
+            raise MalformedTargetError("a call of a library has an argument that it cannot find")

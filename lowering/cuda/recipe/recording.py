@@ -27,7 +27,7 @@ from lowering.codegen.kernel_parameters import (
 )
 from lowering.codegen.preamble import preamble
 from lowering.codegen.units import translation_unit
-from lowering.cuda.compilation.compile import cubin, custom_cubin
+from lowering.cuda.compilation.compile import compiler_version, cubin, custom_cubin
 from lowering.cuda.compilation.compiled_plan import functions_of
 from lowering.cuda.compilation.feature_probes import KERNELS
 from lowering.cuda.compilation.modules import Module
@@ -248,6 +248,7 @@ class Recorder:
     calls: list[RecipeCall] = field(default_factory=list)
     buffer_places: list[BufferPlace] = field(default_factory=list)
     buffers: dict[Buffer, int] = field(default_factory=dict)
+    exact: set[Launch] = field(default_factory=set)
     graphs: int = 0
 
     # Code
@@ -295,7 +296,8 @@ class Recorder:
         """They are not known."""
 
     def resident_blocks(self, launch: Launch) -> int:
-        """That is seen where the recipe is loaded."""
+        """That is seen where the recipe is loaded: the launch must be as it is."""
+        self.exact.add(launch)
         return _ANY_NUMBER
 
     # Nodes
@@ -341,7 +343,7 @@ class Recorder:
             cluster=launch.cluster or (0, 0, 0),
             shared_bytes=launch.shared_bytes,
             cooperative=launch.cooperative,
-            adapts=launch.cooperative and node.kind == "kernel" and launch.cluster is None,
+            adapts=launch.cooperative and launch not in self.exact,
             parameters=places,
             behind=tuple(dependencies),
             primaries=tuple(pdl),
@@ -493,11 +495,3 @@ def _channels(
             case CallRingAddress() | CallSiteNumber() | Answer():
                 raise UnsavableError(f"{plan.name} calls functions of this process")
     return found, tuple([records.get(site, ()) for site in range(len(plan.prints))])
-
-
-def compiler_version() -> tuple[int, int]:
-    """The version of CUDA that the compiler is of."""
-    from cuda.bindings import nvrtc  # noqa: TID251 - the compiler, which needs no driver
-
-    _, major, minor = nvrtc.nvrtcVersion()
-    return int(major), int(minor)

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from lowering.plan.calls.library_call import IfSkipped, LibraryCall, StridedArray
+from lowering.plan.calls.library_call import LibraryCall, StridedArray
 from lowering.plan.calls.rendezvous import Array, Arrival, place
 from lowering.plan.nests.buffer_fields import Reads, Writes
 from tracegraph.errors import CollectiveOutsideShardError
@@ -107,8 +107,11 @@ PHASE_BYTES = 1 << 20
 KERNEL_BYTES = 6 << 20
 """What a device may store in a collective that is a kernel of its own."""
 
+WORDS_BYTES = 256 << 10
+"""What a device may store that travels as words: twice the bytes, without a message behind them."""
+
 SMALL_BYTES = 4096
-"""What a kernel sends as words, which take twice the bytes and are read by each block."""
+"""What travels as words that each block of a kernel reads, so that each has the whole result."""
 
 
 # `sends_all`: each device sends all that it has to each, in place of parts of it
@@ -120,10 +123,9 @@ class CollectiveCall(LibraryCall):
     """Collectives of the devices along `axes`, `count` of them, which are carried out at once.
 
     Each has a kind, a source and a target, which are contiguous. Blocks of several devices are
-    along axis 0.
+    along axis 0. In a step that is skipped, all devices carry them out all the same.
     """
 
-    if_skipped: ClassVar[IfSkipped] = "counted"  # all devices come to it
     exclusive: ClassVar[str] = "collectives"
 
     kinds: tuple[CollectiveKind, ...]
@@ -149,8 +151,17 @@ class CollectiveCall(LibraryCall):
         return self.stored_bytes <= KERNEL_BYTES
 
     @property
+    def travels_as_words(self) -> bool:
+        """Whether a kernel sends words that have their turn beside them. Each device must be sent
+        something by those to which it sends, so that it knows when it may send more.
+        """
+        pairs = {p for kind in self.kinds if isinstance(kind, Permute) for p in kind.perm}
+        hears = any(kind.sends_all for kind in self.kinds) or pairs == {(j, i) for i, j in pairs}
+        return self.stored_bytes <= WORDS_BYTES and hears
+
+    @property
     def is_small(self) -> bool:
-        """Whether a kernel sends the arrays of a device as words."""
+        """Whether each block of a kernel reads all that devices are sent."""
         return sum([array.nbytes for array in self.sources]) <= SMALL_BYTES
 
     @property

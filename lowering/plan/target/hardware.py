@@ -6,6 +6,9 @@ Estimates are made for an H100 or H200, whose number of multiprocessors is here,
 WARP = 32
 """Threads that execute together."""
 
+PARAMETER_BYTES = 8
+"""Each parameter of our kernels, and an address."""
+
 WORD_BYTES = 4
 """A register, and a shared memory bank. A warp that accesses less per thread wastes bandwidth."""
 

@@ -13,21 +13,19 @@ from lowering.plan.lockstep import collective_of
 from lowering.plan.nests.rounding import ceil_div, power_of_two
 from lowering.plan.nodes import Graph, Node
 from lowering.plan.persistent_kernel import PersistentKernelNode
-from lowering.plan.target.hardware import WARP
+from lowering.plan.target.hardware import VECTOR_BYTES, WARP
 from lowering.plan.target.scope import Scope
 from lowering.plan.target.target import Target
 
 THREADS = 512
-"""The threads of a block that stores arrays."""
+"""The threads of a block."""
 
 BLOCK_BYTES = 16 << 10
-"""What a block stores, if that takes less than `MOST_BLOCKS`: two vectors of each thread."""
+"""What a block stores of arrays, if that takes less than `MOST_BLOCKS`: two vectors of each thread.
+Of words, half of that."""
 
 MOST_BLOCKS = 64
 """Blocks that fill the links."""
-
-MOST_WORD_THREADS = 256
-"""The threads of the block that sends words."""
 
 
 def with_exchange_kernels(graph: Graph, name: str, target: Target) -> Graph:
@@ -58,8 +56,11 @@ def _with_kernel(node: Node, name: str) -> Node:
 
 def scope_of(call: CollectiveCall) -> Scope:
     """The threads that carry out collectives."""
-    if call.is_small:
-        words = ceil_div(call.count * sum([array.nbytes for array in call.sources]), 4)
-        return Scope(1, min(max(power_of_two(words), WARP), MOST_WORD_THREADS))
-    blocks = ceil_div(call.stored_bytes, BLOCK_BYTES)
-    return Scope(min(blocks, MOST_BLOCKS), THREADS)
+    if not call.travels_as_words:
+        one = call.is_small
+        return Scope(
+            1 if one else min(ceil_div(call.stored_bytes, BLOCK_BYTES), MOST_BLOCKS), THREADS
+        )
+    vectors = ceil_div(call.stored_bytes, VECTOR_BYTES)
+    threads = min(max(power_of_two(vectors), WARP), THREADS)
+    return Scope(min(ceil_div(call.stored_bytes, BLOCK_BYTES // 2), MOST_BLOCKS), threads)

@@ -52,10 +52,10 @@ HALVES = [case for case in CASES if any(h in f"{pointers(case)}" for h in ("half
 
 
 @pytest.mark.parametrize(
-    ("arch", "cases"), [("sm_90", CASES), ("sm_80", HALVES)], ids=["sm_90", "sm_80"]
+    ("arch", "cases"), [("sm_90", CASES[::2]), ("sm_80", HALVES[::2])], ids=["sm_90", "sm_80"]
 )
 def test_templates_compile_for_gpus(arch: str, cases: Sequence[Case]) -> None:
-    """The front end checks every dtype; there is machine code of one for each template.
+    """The front end checks every second case; there is machine code of one for each template.
 
     Before sm_90 the device sources have other instructions for 16-bit floats.
     """

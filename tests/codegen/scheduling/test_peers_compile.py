@@ -11,7 +11,7 @@ import pytest
 import tracegraph
 from lowering.codegen import unit_source
 from lowering.plan.target.overrides import override
-from tests.codegen.scheduling.test_peers_emulated import SMALL, of_all_dtypes
+from tests.codegen.scheduling.test_peers_emulated import form_of_all, of_all_dtypes
 from tracegraph import Mesh, shard
 from tracegraph import PartitionSpec as P
 
@@ -27,11 +27,12 @@ def compile_plan(plan: Any) -> None:
     core.Program(unit.source, "c++", options).compile("cubin")
 
 
-def test_all_kinds_in_kernels_of_their_own() -> None:
+@pytest.mark.parametrize("form", ["words", "arrays"])
+def test_all_kinds_in_kernels_of_their_own(form: str) -> None:
     specs = (P(("x", "y")),) * 2
     given = [np.ones((6, 75), dtype) for dtype in ("float16", "complex64")]
     mapped = shard(of_all_dtypes, mesh=GRID, in_specs=specs, out_specs=specs)
-    with mock.patch(SMALL, 0), override(loops="conditional"):
+    with form_of_all(form), override(loops="conditional"):
         compile_plan(tracegraph.jit(mapped).lower(*given).plan)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.gpu.sharding.test_gpu_mesh import GPUS
 from tests.helpers.processes import Variables, ends_of, torchrun
-from tests.programs.of_processes import programs_of
+from tests.programs.of_processes import KILLED, programs_of
 
 pytestmark = pytest.mark.mesh
 
@@ -36,9 +36,10 @@ def test_programs_of_processes(count: int, each: int) -> None:
         assert (code, output.splitlines()[-1:]) == (0, [f"done {index} {count}"]), problems
 
 
+@pytest.mark.parametrize("name", sorted(KILLED))
 @pytest.mark.parametrize(("count", "each"), LAYOUTS)
-def test_others_learn_that_a_process_was_killed(count: int, each: int) -> None:
-    ends = ends_of("-m", "tests.programs.of_processes", "cuda", str(each), "killed", count=count)
+def test_others_learn_that_a_process_was_killed(count: int, each: int, name: str) -> None:
+    ends = ends_of("-m", "tests.programs.of_processes", "cuda", str(each), name, count=count)
     for index, (code, output, problems) in enumerate(ends):
         if index == 1:
             assert code == -signal.SIGKILL

@@ -30,7 +30,7 @@ each_op = pytest.mark.parametrize("op", [get(name) for name in ALGORITHMS], ids=
 @each_op
 @pytest.mark.parametrize("form", ["own", "library"])
 def test_it_gives_what_the_reference_gives(op: Op, form: FactorizationForm) -> None:
-    for sample in op.samples():
+    for sample in op.samples()[form == "own" :: 2]:
         check(op, sample, partial(planned_for_cuda, form=form))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from random import Random
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import pytest
@@ -49,7 +50,8 @@ def native(function: Function, *arguments: Any) -> Any:
 class NativeDevice:
     """Runs programs of a module as native code, in memory that nobody has written.
 
-    Quick code runs first, and then full code: the bits are the same.
+    Quick code runs, and of every third program full code, too, which takes longer to compile: the
+    bits are the same.
     """
 
     inexact: Collection[str] = ()
@@ -63,12 +65,12 @@ class NativeDevice:
         function, given = self._programs[name]
         stage = traced(function, *given)
         executable = compiled(lower(stage.optimized, TARGET), order, level="quick")
-        first = [*executable(tree.leaves(arguments))]
-        executable.upload()
-        second = [*executable(tree.leaves(arguments))]
-        for one, other in zip(first, second, strict=True):
-            assert_same_bits(one, other)
-        return tree.unflatten(stage.out_structure, second)
+        found = [*executable(tree.leaves(arguments))]
+        if crc32(name.encode()) % 3 == 0:
+            executable.upload()
+            for one, other in zip(found, executable(tree.leaves(arguments)), strict=True):
+                assert_same_bits(one, other)
+        return tree.unflatten(stage.out_structure, found)
 
 
 def assert_same_bits(one: Any, other: Any) -> None:

@@ -59,6 +59,7 @@ def test_the_backward_pass_is_made_of_what_the_call_keeps(body: Any, kept: Any) 
     assert kept is None or first == kept
     ct = torch.randn(out.shape, dtype=out.dtype)
     found = torch.autograd.grad(out, (x, w), ct, retain_graph=True)
+    assert not any("pullback" in key for key in node.function._derived if isinstance(key, tuple))
     again = torch.autograd.grad(out, (x, w), ct, create_graph=True)  # by running the body again
     torch.testing.assert_close(found, again)
 
@@ -92,14 +93,24 @@ def test_transformations_of_torch_func() -> None:
 
 
 def test_torch_compile_has_the_calls_in_its_graph() -> None:
+    aot_autograd = import_module("torch._dynamo.backends.common").aot_autograd
+    boxed = import_module("functorch.compile").make_boxed_func
     scaled = tracegraph.torch.wrap(lambda x, s: x * s)
 
     def step(f: Any, g: Any, x: Any, w: Any) -> Any:
         return f(torch.sin(x), w) * 2 + g(x, 3.0).sum()
 
     x, w = inputs()
+    graphs: list[str] = []
+
+    def compiler(module: Any, inputs: Any) -> Any:
+        graphs.append(module.code)
+        return boxed(module.forward)
+
     compiled = torch.compile(
-        lambda x, w: step(wrapped, scaled, x, w), fullgraph=True, backend="aot_eager"
+        lambda x, w: step(wrapped, scaled, x, w),
+        fullgraph=True,
+        backend=aot_autograd(fw_compiler=compiler),
     )
     expected = step(of_torch, lambda x, s: x * s, x, w)
     found = compiled(x, w)
@@ -107,6 +118,7 @@ def test_torch_compile_has_the_calls_in_its_graph() -> None:
     torch.testing.assert_close(
         torch.autograd.grad(found, (x, w)), torch.autograd.grad(expected, (x, w))
     )
+    assert [text.count("keeping_call") > 0 for text in graphs] == [True, False]
 
 
 def test_the_operator_is_one_as_pytorch_has_them() -> None:
@@ -115,6 +127,12 @@ def test_the_operator_is_one_as_pytorch_has_them() -> None:
         lambda x, w: (np.tanh(x @ w), x + 1)
     )
     torch.library.opcheck(call, (function.number, list(inputs())))
+    keeping = import_module("tracegraph.torch.in_graph").keeping_call
+    arguments = (function.number, [True, True], list(inputs()))
+    torch.library.opcheck(keeping, arguments)
+    first = lambda x, w: keeping(function.number, [True, True], [x, w])[:2]  # noqa: E731
+    assert torch.autograd.gradcheck(first, inputs())
+    assert torch.autograd.gradgradcheck(first, inputs())
 
 
 def test_arguments_and_results_are_trees_of_any_dtype() -> None:

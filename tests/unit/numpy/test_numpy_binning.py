@@ -23,7 +23,7 @@ def test_expressions_equal_numpys(expression: str) -> None:
     assert_jitted_equals_numpy(expression, ARGUMENTS)
 
 
-@pytest.mark.parametrize("expression", binning_cases.TABLES)
+@pytest.mark.parametrize("expression", list(binning_cases.TABLES)[::2])
 def test_arrays_give_the_same(expression: str) -> None:
     used = {k: v for k, v in ARGUMENTS.items() if re.search(rf"\b{k}\b", expression)}
     ours = {k: tracegraph.asarray(v) for k, v in used.items()}

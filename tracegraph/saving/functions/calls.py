@@ -20,6 +20,9 @@ from tracegraph.tracing.trace import current_trace, trace_program
 from tracegraph.tracing.tracer import Tracer
 from tracegraph.transforms.batching.vmap import vmap
 
+BLOCK = 1 << 15
+"""Elements that NumPy computes at once: what is between operations stays in the cache."""
+
 
 def results_of(program: Program, operands: Sequence[Any]) -> list[Any]:
     """The results for these operands: recorded if one is traced, else computed with NumPy."""
@@ -87,8 +90,14 @@ class ElementsFunction(_Function):
             if array.dtype != type_.dtype:
                 array = array.astype(type_.dtype)
             flat.append(np.broadcast_to(array, shape).reshape((size, *type_.shape)))
-        (found,) = results_of(self._of_size(size), flat)
-        return found.reshape(shape)
+        if size <= BLOCK or any(isinstance(x, Tracer) for x in flat):
+            (found,) = results_of(self._of_size(size), flat)
+            return found.reshape(shape)
+        parts = []
+        for start in range(0, size, BLOCK):
+            block = [x[start : start + BLOCK] for x in flat]
+            parts += results_of(self._of_size(len(block[0])), block)
+        return np.concatenate(parts).reshape(shape)
 
     def _batched(self, size: int) -> Program:
         from tracegraph.passes import optimize

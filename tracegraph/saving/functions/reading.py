@@ -105,6 +105,7 @@ def _is_whole(record: Record) -> bool:
                 and _are_texts(texts, 2)
                 and all(type(axis) is int and 0 <= axis < len(shape) for axis in axes)
                 and _takes(function, one, 1)
+                and _gives(function, dtype)
                 and _is_rule(record.rule, 1, lambda each: _takes(each, [type_] * 2, None))
                 and (record.form == "reduce" or not isinstance(record.rule, tuple))
             )
@@ -186,6 +187,12 @@ def _takes(traced: Any, types: Sequence[ArrayType], results: int | None) -> bool
     count = traced.zeros.count(False) if results is None else results
     strong = [type_.strong() for type_ in types]
     return list(program.in_types) == strong and len(program.out_types) == count
+
+
+def _gives(function: FunctionProgram, dtype: np.dtype[Any]) -> bool:
+    """Whether a function, if there is a program of it, gives one element of a dtype."""
+    program = function.program
+    return program is None or (program.out_types[0].dtype, program.out_types[0].size) == (dtype, 1)
 
 
 def _is_rule(rule: Any, count: int, is_part: Callable[[FunctionProgram], bool]) -> bool:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,8 +29,6 @@ from tracegraph.saving.functions.records import (
     Made,
     Record,
 )
-
-TypeRule = Callable[..., Any]
 
 
 def made_of(record: Record) -> Made:
@@ -67,20 +65,19 @@ def _elementwise(record: ElementwiseRecord) -> DeclaredOp:
         record.cost,
         record.count,
     )
-    types = _only(op.type_rule, record.dtype, record.where)
+
+    def types(*operands: ArrayType) -> Any:
+        for operand in operands:
+            _require(record.dtype, record.where, operand.dtype)
+        return op.type_rule(*operands)
+
     return replace(op, name=record.name, type_rule=types, made_by=(_elementwise, (record,)))
 
 
-def _only(type_rule: TypeRule, dtype: np.dtype[Any], where: str) -> TypeRule:
-    """A type rule for operands of one dtype."""
-
-    def checked(*types: ArrayType, **attrs: Any) -> Any:
-        if any(type_.dtype != dtype for type_ in types):
-            listed = ", ".join(map(str, types))
-            raise TypeError(f"{where} is in the file for {dtype}, not for {listed}")
-        return type_rule(*types, **attrs)
-
-    return checked
+def _require(dtype: np.dtype[Any], where: str, given: np.dtype[Any]) -> None:
+    """Raise TypeError unless operands have the dtype that a function is in the file for."""
+    if given != dtype:
+        raise TypeError(f"{where} is in the file for {dtype}, not for {given}")
 
 
 def _fold(record: FoldRecord) -> DeclaredOp:
@@ -92,9 +89,9 @@ def _fold(record: FoldRecord) -> DeclaredOp:
     if isinstance(rule, tuple):
         rule = FoldRule(rule[0], record.where, record.shape, record.axes)
     make = reduction_op if record.form == "reduce" else scan_op
-    op = make(combine, combiner, record.where, rule)
-    types = _only(op.type_rule, record.dtype, record.where)
-    return replace(op, type_rule=types, made_by=(_fold, (record,)))
+    check = partial(_require, record.dtype, record.where)
+    op = make(combine, combiner, record.where, rule, check)
+    return replace(op, made_by=(_fold, (record,)))
 
 
 def _kernel(record: KernelRecord) -> CustomKernel:

@@ -119,7 +119,7 @@ def flat_file(
     """
     _refuse(recipe)
     records = _Records()
-    used = [number for number in range(len(recipe.codes)) if number != recipe.probe]
+    used = sorted({function.code for function in recipe.functions})
     for number in used:
         code = data[recipe.codes[number]]
         records.add("code", data=records.data(code), nbytes=len(code))
@@ -200,7 +200,7 @@ def _described(records: _Records, name: str, type_: ArrayType) -> dict[str, int]
 def _add_node(records: _Records, recipe: Recipe, node: Node) -> None:
     label = recipe.labels[node.label]
     where = f" at {label.lines}" if label.lines else ""
-    fields = {
+    fields: dict[str, Any] = {
         "label": records.text(f"{label.kind} {label.name}{where}"),
         "first_edge": records.count("edge"),
         "first_parameter": records.count("parameter"),

@@ -84,8 +84,8 @@ tg_status tg_set(tg_program *program, uint32_t number, const void *value);
    that; else the argument is copied first, and stays as it is. No other result may overlap any
    array.
    If a check has failed in an earlier launch, that is returned, and nothing is launched.
-   One thread may use a program at a time, and one launch may run at a time: launches on several
-   streams need events between them. That also holds between programs with loops. */
+   One thread may use a program at a time. Its launches run one after the other, on any streams;
+   those of two programs with loops must not run at the same time. */
 tg_status tg_run(tg_program *program, const tg_address *inputs, const tg_address *outputs,
                  void *stream);
 
@@ -386,6 +386,9 @@ enum {
   TG_CU_PORTABLE_AND_MAPPED = 3,
   TG_CU_NON_BLOCKING = 1
 };
+
+/* More parameters than a kernel can have, and more words than these can be. */
+#define TG_PARAMETERS 8192u
 
 /* Dynamic shared memory that a kernel may have without asking. */
 #define TG_SHARED_BYTES (48u * 1024u)
@@ -957,22 +960,18 @@ static tg_status tg_word(tg_program *p, uint32_t node, uint32_t cell) {
     default: break;
   }
   p->cells[cell] = base + word->offset;
-  p->addresses[cell] = &p->cells[cell];
   return TG_OK;
 }
 
-/* Whether a kernel takes so many words: the driver reads as many as the kernel has. */
+/* Whether a kernel takes these words. It may take more, of which the driver reads what is behind. */
 static tg_status tg_check_kernel(tg_program *p, const struct tg_node_record *node) {
   size_t offset, size;
-  tg_cu kernel = p->kernels[node->function];
-  const char *name = p->text + p->functions[node->function].name;
   for (uint32_t i = 0; i < node->parameter_count; ++i) {
-    if (p->cuda.cuKernelGetParamInfo(kernel, i, &offset, &size) || size > 8) {
-      return TG_DAMAGED("%s has another parameter %u", name, i);
+    int code = p->cuda.cuKernelGetParamInfo(p->kernels[node->function], i, &offset, &size);
+    if (code || size > sizeof *p->cells) {
+      return TG_DAMAGED("%s has another parameter %u", p->text + p->functions[node->function].name,
+                        i);
     }
-  }
-  if (!p->cuda.cuKernelGetParamInfo(kernel, node->parameter_count, &offset, &size)) {
-    return TG_DAMAGED("%s has more than %u parameters", name, node->parameter_count);
   }
   return TG_OK;
 }
@@ -1074,8 +1073,8 @@ static tg_status tg_build(tg_program *p) {
   p->added = calloc(counts[TG_SECTION_NODE] + 1, sizeof *p->added);
   p->kernel_nodes = calloc(counts[TG_SECTION_NODE] + 1, sizeof *p->kernel_nodes);
   p->handles = calloc(counts[TG_SECTION_CONDITION] + 1, sizeof *p->handles);
-  p->cells = calloc(counts[TG_SECTION_PARAMETER] + 1, sizeof *p->cells);
-  p->addresses = calloc(counts[TG_SECTION_PARAMETER] + 1, sizeof *p->addresses);
+  p->cells = calloc(counts[TG_SECTION_PARAMETER] + TG_PARAMETERS, sizeof *p->cells);
+  p->addresses = calloc(counts[TG_SECTION_PARAMETER] + TG_PARAMETERS, sizeof *p->addresses);
   p->uses = calloc(counts[TG_SECTION_PARAMETER] + 1, sizeof *p->uses);
   p->bound = calloc(arrays + 1, sizeof *p->bound);
   p->wanted = calloc(arrays + 1, sizeof *p->wanted);
@@ -1086,6 +1085,10 @@ static tg_status tg_build(tg_program *p) {
       !p->uses || !p->bound || !p->wanted || !before || !ports) {
     status = tg_no_memory();
   } else {
+    uint64_t words = counts[TG_SECTION_PARAMETER];
+    for (uint64_t i = 0; i < words + TG_PARAMETERS; ++i) {
+      p->addresses[i] = &p->cells[i < words ? i : words];
+    }
     int code = p->cuda.cuGraphCreate(&p->graph, 0);
     if (code) status = tg_cuda_error(p, code, "cuGraphCreate", "");
     p->graphs[0] = p->graph;
@@ -1225,7 +1228,7 @@ static tg_status tg_failed_check(tg_program *p) {
   return tg_fail(TG_ERROR_CHECK, "%s: %s", p->text + failure->error, p->text + failure->message);
 }
 
-/* The addresses that the graph is to have; copies of arguments that are written over, if need be. */
+/* The addresses that the graph is to have; arguments that are written over are copied here. */
 static tg_status tg_want(tg_program *p, const tg_address *inputs, const tg_address *outputs,
                          tg_cu stream) {
   uint32_t input_count = tg_input_count(p), output_count = tg_output_count(p);

@@ -62,6 +62,19 @@ def test_another_stream_is_awaited_once_a_call_and_the_owners_held(backend):
     assert alive() is None
 
 
+def test_without_a_stream_nothing_is_awaited_but_the_owner_is_held(backend):
+    driver = backend.device.driver
+    driver.busy = True
+    x, owner = array(backend, None)
+    tracegraph.jit(lambda x: x + 1, device="cuda:0")(x)
+    assert not driver.count("await_stream")
+    alive = weakref.ref(owner)
+    del x, owner
+    gc.collect()
+    assert alive() is not None
+    driver.busy = False
+
+
 def test_what_is_strided_or_not_aligned_is_packed(backend):
     double = tracegraph.jit(lambda x: x * 2, device="cuda:0")
     for given in ({"shape": (10, 100), "strides": (1, 10)}, {"offset": 4}):

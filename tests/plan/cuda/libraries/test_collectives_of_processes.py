@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import tracegraph
+from lowering.backends import mesh as mesh_backend
 from lowering.backends.mesh import MeshBackend
 from lowering.cuda.libraries import nccl
 from lowering.cuda.streams import launched_together
@@ -36,7 +37,9 @@ class OtherProcess:
         self.failure: BaseException | None = None
         self.stopped: dict[int, str] = {}
 
-    def exchange(self, data: bytes, meeting: str, text: str) -> Sequence[bytes]:
+    def exchange(
+        self, data: bytes, meeting: str, text: str, launch: int | None = None
+    ) -> Sequence[bytes]:
         return [data, data]
 
     def new_launch(self, program: str = "") -> int:
@@ -88,6 +91,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> Compiled:
         me = membership._Membership(count=2, channel=other)  # type: ignore[arg-type]
         monkeypatch.setattr(membership, "_membership", me)
         monkeypatch.setattr(nccl, "_library", lambda: library)
+        monkeypatch.setattr(mesh_backend, "count_gpus", lambda: 1)  # so that NCCL has all to do
         backend.device.driver.library_kinds = kinds
         mesh = Mesh(2, "of_two", device="cuda")  # a name that no other test gives
         specs = P("of_two"), (P("of_two"), P())
@@ -115,7 +119,12 @@ def test_loops_in_one_kernel_open_the_memory_of_other_processes(
     def fun(x: Any) -> Any:
         return tracegraph.fori_loop(0, 90, lambda _, y: x + tracegraph.pmean(y, "of_two"), x)
 
-    for hosts, kernels in ((("here", "here"), 1), (("here", "there"), 0)):
+    for hosts, seen, kernels in (
+        (("here", "here"), 2, 1),
+        (("here", "here"), 1, 0),
+        (("here", "there"), 2, 0),
+    ):
+        monkeypatch.setattr(mesh_backend, "count_gpus", lambda seen=seen: seen)
         other, backend = OtherProcess(hosts), RecordingBackend()
         me = membership._Membership(count=2, channel=other)  # type: ignore[arg-type]
         monkeypatch.setattr(membership, "_membership", me)
@@ -238,7 +247,9 @@ def test_processes_of_several_devices_join_each_in_a_thread(
             super().__init__(("here", "here"))
             self.index = index
 
-        def exchange(self, data: bytes, meeting_: str, text: str) -> Sequence[bytes]:
+        def exchange(
+            self, data: bytes, meeting_: str, text: str, launch: int | None = None
+        ) -> Sequence[bytes]:
             told[self.index] = data
             meeting.wait(20)
             found = [told[0], told[1]]
