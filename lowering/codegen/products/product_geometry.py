@@ -95,7 +95,8 @@ the latter with few outputs."""
 
 LATENCY = 400
 """What a load from memory takes, in multiplications of a thread of each warp: 0.5 µs. Another block
-of the multiprocessor works meanwhile, if there is one."""
+of the multiprocessor works meanwhile, if there is one: with two, derivatives by kernels of
+convolutions took 0.5 to 0.9 of the time on an H100, and sums of rows by group 0.6."""
 
 SMALL_TILE = 64 * 64
 """Outputs of a tile up to which it is twice as deep."""
