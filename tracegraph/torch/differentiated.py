@@ -78,7 +78,7 @@ class KeepingCall(torch.autograd.Function):
         needed = ctx.needs_input_grad[1:]
         keeping = function.keeping(needed)
         tensors, structure = run_tree(keeping, values)
-        layout: _Layout | None = keeping.elsewhere.get(structure)
+        layout: _KeptLayout | None = keeping.elsewhere.get(structure)
         if layout is None:
             layout = keeping.elsewhere[structure] = _layout(structure, tensors)
         results, kept = tensors[: layout.results], tensors[layout.results :]
@@ -113,7 +113,7 @@ class KeepingCall(torch.autograd.Function):
         return (None, *[next(found) if need else None for need in ctx.needed])
 
 
-class _Layout(NamedTuple):
+class _KeptLayout(NamedTuple):
     """Of the tensors that a keeping function returns: the number of results, which of them are
     differentiable, which the second half takes, and that half.
     """
@@ -124,12 +124,12 @@ class _Layout(NamedTuple):
     half: SecondHalf | None
 
 
-def _layout(structure: tree.Structure, tensors: Sequence[torch.Tensor]) -> _Layout:
+def _layout(structure: tree.Structure, tensors: Sequence[torch.Tensor]) -> _KeptLayout:
     results, kept = tree.unflatten(structure, range(structure.num_leaves))
     half = getattr(kept, "half", None)
     places = () if half is None else half.places
     used = tuple(sorted({place.number for place in places if place.kind == "result"}))
-    return _Layout(len(results), tuple(map(is_inexact, tensors[: len(results)])), used, half)
+    return _KeptLayout(len(results), tuple(map(is_inexact, tensors[: len(results)])), used, half)
 
 
 def taken(half: SecondHalf, arguments: Sequence[Any], results: Any, kept: Any) -> list[Any]:
