@@ -19,7 +19,7 @@ MOST = 256
 """Prepared calls that a function keeps; beyond that, it begins anew."""
 
 
-class PreparedCall(NamedTuple):
+class KnownTensorCall(NamedTuple):
     """A program that is compiled, its call by addresses, and the shapes and dtypes of results.
 
     It is valid while `cached` holds what was `compiled`.
@@ -32,7 +32,7 @@ class PreparedCall(NamedTuple):
 
 
 def prepare(
-    function: FlatFunction, values: Sequence[Any], device: torch.device, call: PreparedCall
+    function: FlatFunction, values: Sequence[Any], device: torch.device, call: KnownTensorCall
 ) -> None:
     """Keep a call for values of the same types, if they are contiguous tensors on the device."""
     known = _known(values, device)
@@ -51,7 +51,7 @@ def run_prepared(
     PyTorch's current stream is the legacy default one, and no mode is entered.
     """
     known = _known(values, device)
-    call: PreparedCall | None = None if known is None else function.prepared.get(known[0])
+    call: KnownTensorCall | None = None if known is None else function.prepared.get(known[0])
     if known is None or call is None:
         return None
     key, addresses = known

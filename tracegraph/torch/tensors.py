@@ -18,7 +18,7 @@ from tracegraph.dtypes import bfloat16
 from tracegraph.interop.flat_functions import FlatFunction
 from tracegraph.ir.types import ArrayType
 from tracegraph.modes import PLAIN, current_modes, process
-from tracegraph.torch.prepared_calls import PreparedCall, prepare, run_prepared
+from tracegraph.torch.prepared_calls import KnownTensorCall, prepare, run_prepared
 
 DTYPES = {
     torch.bool: np.dtype(np.bool_),
@@ -173,7 +173,7 @@ def _run_into(
     executable.launch_into(leaves, [x.data_ptr() for x in tensors])
     launch = executable.addressed()
     if launch is not None:
-        prepare(function, values, device, PreparedCall(cached, compiled, launch, results))
+        prepare(function, values, device, KnownTensorCall(cached, compiled, launch, results))
     return tensors, compiled.out_structure
 
 
