@@ -27,16 +27,18 @@ class KnownTensorCall(NamedTuple):
 
     cached: Any
     compiled: Any
-    launch: Callable[[list[int]], bool]
+    launch: Callable[[list[int], Sequence[tuple[int, Any]]], bool]
     results: Sequence[tuple[tuple[int, ...], torch.dtype]]
 
 
 def prepare(
     function: FlatFunction, values: Sequence[Any], device: torch.device, call: KnownTensorCall
 ) -> None:
-    """Keep a call for values of the same types, if they are contiguous tensors on the device."""
+    """Keep a call for values of the same types, if they are numbers and contiguous tensors on the
+    device.
+    """
     known = _known(values, device)
-    if known is not None:
+    if known is not None and not (known[2] and call.compiled.ranges):
         if len(function.prepared) >= MOST:
             function.prepared.clear()
         function.prepared[known[0]] = call
@@ -54,14 +56,14 @@ def run_prepared(
     call: KnownTensorCall | None = None if known is None else function.prepared.get(known[0])
     if known is None or call is None:
         return None
-    key, addresses = known
+    key, addresses, numbers = known
     if call.cached.compiled is not call.compiled:
         function.prepared.pop(key, None)
         return None
     tensors = tuple([torch.empty(s, dtype=dtype, device=device) for s, dtype in call.results])
     addresses += [x.data_ptr() for x in tensors]
     try:
-        if not call.launch(addresses):
+        if not call.launch(addresses, numbers):
             return None
     except ClosedError:
         return None  # the general call builds it again
@@ -70,17 +72,29 @@ def run_prepared(
 
 
 _CLASSES = frozenset({torch.Tensor, torch.nn.Parameter})
+_NUMBERS = frozenset({bool, int, float, complex})
+
+Known = tuple[Hashable, list[int], list[tuple[int, Any]]]
+"""The key of a call, the addresses of its tensors, and its numbers with their positions."""
 
 
-def _known(values: Sequence[Any], device: torch.device) -> tuple[Hashable, list[int]] | None:
-    """The key of a call, and the addresses of the tensors; None for others than such tensors."""
+def _known(values: Sequence[Any], device: torch.device) -> Known | None:
+    """What a call is known by; None if it has others than numbers and contiguous tensors."""
     key: list[Any] = [device.index]
-    addresses = []
-    for x in values:
-        if type(x) not in _CLASSES or not x.is_cuda or x.layout is not torch.strided:
+    addresses, numbers = [], []
+    for position, x in enumerate(values):
+        kind = type(x)
+        if kind in _NUMBERS:
+            if kind is int and not -(2**63) <= x < 2**63:
+                return None
+            key.append(kind)
+            addresses.append(0)
+            numbers.append((position, x))
+            continue
+        if kind not in _CLASSES or not x.is_cuda or x.layout is not torch.strided:
             return None
         if x.get_device() != device.index or not x.is_contiguous() or x.is_conj() or x.is_neg():
             return None
         key += x.dtype, x.shape
         addresses.append(x.data_ptr())
-    return tuple(key), addresses
+    return tuple(key), addresses, numbers

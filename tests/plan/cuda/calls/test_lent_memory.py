@@ -115,20 +115,23 @@ def test_results_are_written_to_given_addresses(backend, stream):
 
 def test_a_call_by_address_is_made_where_nothing_else_is_to_be_done(backend):
     driver = backend.device.driver
-    double = tracegraph.jit(lambda x: x * 2, device="cuda:0")
+    scaled = tracegraph.jit(lambda x, s: x * s, device="cuda:0")
     x, _ = array(backend)
-    executable = double.through((x,), lambda _, compiled, leaves: compiled.executable)
+    executable = scaled.through((x, 2.0), lambda _, compiled, leaves: compiled.executable)
     launch, pointer = executable.addressed(), x.memory.pointer
-    assert launch([pointer, 1 << 50])
-    assert not launch([pointer + 4, 1 << 50])
+    assert launch([pointer, 0, 1 << 50], [(1, 3.0)])
+    assert not launch([pointer + 4, 0, 1 << 50], [(1, 3.0)])
+    assert not launch([pointer, pointer, 1 << 50], [(0, 3.0)])
     assert driver.count("launch") == 1
+    words = [value for node in driver.graphs[0].nodes for value in node.values]
+    assert np.float64(3.0).view(np.int64) in words
     assert {pointer, 1 << 50} <= set(driver.graphs[0].nodes[-1].values)
     backend.device.timeline.hold(lambda: False, x)
-    assert not launch([pointer, 1 << 50])
+    assert not launch([pointer, 0, 1 << 50], [(1, 3.0)])
     backend.device.timeline.held.clear()
     executable.close()
     with pytest.raises(ClosedError):
-        launch([pointer, 1 << 50])
+        launch([pointer, 0, 1 << 50], [(1, 3.0)])
     counted = tracegraph.jit(lambda x: tracegraph.while_loop(np.all, np.sin, x), device="cuda:0")
     assert (
         counted.through((x,), lambda _, compiled, leaves: compiled.executable.addressed()) is None
