@@ -30,14 +30,14 @@ class RecipeExecutable(GraphExecutable):
         device: OpenDevice,
         lower: Callable[[], Any],
     ) -> None:
-        """`data` gives cubins and constants by name, and `lower` an executable of the program.
+        """`data` gives cubins and constants by name, and `lower` the program as it is lowered.
 
         Raises:
             MisfitError: the recipe is not for the device, or for what is installed.
             OutOfMemoryError: the device has not enough memory.
         """
         self._recipe, self._data, self._lower = recipe, data, lower
-        self._lowered: Any = None
+        self._compiled: Any = None
         super().__init__(device)
 
     def _make(self) -> None:
@@ -52,14 +52,14 @@ class RecipeExecutable(GraphExecutable):
     @property
     def _other(self) -> Any:
         """The executable of the program."""
-        if self._lowered is None:
-            self._lowered = self._lower()
-        return self._lowered
+        if self._compiled is None:
+            self._compiled = self._lower().compile().executable
+        return self._compiled
 
     @property
     def plan(self) -> Any:
-        """The Plan that the program has on this device."""
-        return self._other.plan
+        """The Plan of the program."""
+        return self._lower().plan
 
     def export_graph(
         self, arguments: Sequence[Any], *, programmatic_edges: bool = True
