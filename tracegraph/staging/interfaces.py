@@ -224,9 +224,7 @@ class Compiler(Protocol):
         """
 
     def plan_without_libraries(self, program: Program, donated: Sequence[int] = ()) -> Any:
-        """The Plan of a program for a GPU, which calls a library only for what there are no kernels
-        of our own for.
-        """
+        """The Plan of a program for a GPU, which calls no library: kernels take their place."""
 
     def flat_file_of(
         self, target: StoredTarget, inputs: Sequence[str], outputs: Sequence[str]
