@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from lowering.cuda.calls.graph_executable import GraphExecutable
+from lowering.cuda.effects.callback_thread import require_not_awaited
 from lowering.cuda.memory.pool import CudaBuffer
 from lowering.cuda.open_devices import OpenDevice
 from lowering.cuda.recipe.misfit import MisfitError, require_fitting
@@ -35,12 +36,15 @@ class RecipeExecutable(GraphExecutable):
         Raises:
             MisfitError: the recipe is not for the device, or for what is installed.
             OutOfMemoryError: the device has not enough memory.
+            CallbackDeadlockError: a kernel waits for the callback that this thread runs.
         """
         self._recipe, self._data, self._lower = recipe, data, lower
         self._compiled: Any = None
         super().__init__(device)
 
     def _make(self) -> None:
+        require_not_awaited("to load code may wait for what runs")
+        self._device.timeline.settle_loops()
         require_fitting(self._recipe, self._device, self._data)
         try:
             self._open_first(LoadedRecipe.load(self._recipe, self._data, self._device))
