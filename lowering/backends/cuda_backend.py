@@ -68,6 +68,9 @@ class CudaBackend:
             RuntimeError: the GPU cannot be used, or the kernels do not compile.
             OutOfMemoryError: the GPU has not enough memory for the Plan's scratch and constants.
         """
+        from lowering.cuda.libraries.loading import load_early
+
+        load_early(plan)
         from lowering.cuda.calls.executable import CudaExecutable
 
         return CudaExecutable(plan, self._device())
