@@ -40,8 +40,9 @@ class FlatFunction:
         self.number = next(_numbers)
         self._jitted: dict[str, Jitted[..., Values]] = {}
         self._derived: dict[Hashable, FlatFunction] = {}
-        self.elsewhere: dict[Hashable, Any] = {}  # what it is in another library
-        self.prepared: dict[Hashable, Any] = {}  # what calls by another library have found out
+        # What another library has found out about it, by what that is and what it is known by.
+        self.elsewhere: dict[tuple[str, Hashable], Any] = {}
+        self.prepared: dict[Hashable, Any] = {}  # its prepared calls, by the types of arguments
         _by_number[self.number] = self
 
     def on(self, device: str) -> Jitted[..., Values]:
