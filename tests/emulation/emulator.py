@@ -372,11 +372,23 @@ OPTIONS = (
 """Compiling takes longer than running, so nothing is optimized."""
 
 
+_made: dict[tuple[str, str], bytes] = {}
+"""Libraries by what they were made of: a third of all texts are those of other tests."""
+
+
 def host_library(shim: str, text: str, source: Path) -> ctypes.CDLL:
-    """The library that g++ makes of a text after a shim; the text is written to a file first."""
+    """The library that g++ makes of a text after a shim; the text is written to a file first.
+
+    Each has memory of its own, also if it was made for another test.
+    """
     source.write_text(text)
     library = source.with_suffix(".so")
-    compile_on_host("-include", _compiled_ahead(shim), source, "-o", library)
+    made = _made.get((shim, text))
+    if made is None:
+        compile_on_host("-include", _compiled_ahead(shim), source, "-o", library)
+        _made[shim, text] = library.read_bytes()
+    else:
+        library.write_bytes(made)
     return ctypes.CDLL(str(library))
 
 
