@@ -70,7 +70,7 @@ class CudaBackend:
         """
         from lowering.cuda.libraries.loading import load_early
 
-        load_early(plan)
+        load_early(called(plan))
         from lowering.cuda.calls.executable import CudaExecutable
 
         return CudaExecutable(plan, self._device())
@@ -144,3 +144,11 @@ class CudaBackend:
         """
         if self._opened is not None:
             self._opened.reset()
+
+
+def called(plan: Plan) -> set[str]:
+    """The names of the classes of library calls in a Plan."""
+    from lowering.plan.nodes import LibraryNode, launched
+
+    nodes = launched(plan.graph)
+    return {type(node.call).__name__ for node in nodes if isinstance(node, LibraryNode)}

@@ -209,7 +209,7 @@ class Compiler(Protocol):
     ) -> Executable | str:
         """An executable of the one of these targets that fits a device, or why none does.
 
-        What a target cannot do is done by the executable of the Plan, which `planned` makes.
+        What a target cannot do is done by the Plan of the program: `planned` gives a `Lowered`.
 
         Raises:
             MalformedTargetError: the target is not well formed.

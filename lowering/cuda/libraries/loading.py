@@ -6,36 +6,24 @@ them itself; then they are there.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import cache
 from threading import Thread
 
-from lowering.plan.calls.fourier import FourierTransform
-from lowering.plan.calls.lapack import (
-    BatchedCholesky,
-    BatchedLU,
-    BatchedSolve,
-    LapackRoutine,
-    TriangularSolve,
-)
-from lowering.plan.calls.library_call import LibraryCall
-from lowering.plan.calls.matrix_product import MatrixProduct
-from lowering.plan.nodes import LibraryNode, launched
-from lowering.plan.plan import Plan
-
-LIBRARIES: Mapping[type[LibraryCall], str] = {
-    **dict.fromkeys((MatrixProduct, TriangularSolve, BatchedLU, BatchedSolve), "cublas"),
-    **dict.fromkeys((LapackRoutine, BatchedCholesky), "cusolver"),
-    FourierTransform: "cufft",
+LIBRARIES: Mapping[str, str] = {
+    **dict.fromkeys(("MatrixProduct", "TriangularSolve", "BatchedLU", "BatchedSolve"), "cublas"),
+    **dict.fromkeys(("LapackRoutine", "BatchedCholesky"), "cusolver"),
+    "FourierTransform": "cufft",
 }
-"""What calls are of, as `library_calls.CAPTURED` has it."""
+"""What calls are of, by the names of their classes, as `library_calls.CAPTURED` has it."""
 
 
-def load_early(plan: Plan) -> None:
-    """Begin to load the libraries that a Plan calls. What fails is told when they are called."""
-    nodes = [node for node in launched(plan.graph) if isinstance(node, LibraryNode)]
-    for name in sorted({LIBRARIES[type(n.call)] for n in nodes if type(n.call) in LIBRARIES}):
+def load_early(kinds: Iterable[str]) -> None:
+    """Begin to load the libraries of calls, by the names of their classes. What fails is told when
+    they are called.
+    """
+    for name in sorted({LIBRARIES[kind] for kind in kinds if kind in LIBRARIES}):
         _begin(name)
 
 

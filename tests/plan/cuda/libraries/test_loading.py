@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tracegraph
+from lowering.backends.cuda_backend import called
 from lowering.cuda.libraries import loading
 from lowering.cuda.libraries.cublas import Cublas
 from lowering.cuda.libraries.cufft import Cufft
@@ -22,7 +23,8 @@ NAMES = {Cublas: "cublas", Cusolver: "cusolver", Cufft: "cufft"}
 
 
 def test_calls_are_of_the_libraries_that_capture_them() -> None:
-    wanted = {call: NAMES[rule.library] for call, rule in CAPTURED.items() if rule.library in NAMES}
+    rules = {call.__name__: rule.library for call, rule in CAPTURED.items()}
+    wanted = {call: NAMES[library] for call, library in rules.items() if library in NAMES}
     assert wanted == loading.LIBRARIES
 
 
@@ -40,7 +42,7 @@ def test_each_library_is_loaded_once(monkeypatch: pytest.MonkeyPatch) -> None:
     for function in (lambda x: x + 1, lambda x: np.fft.fft(x @ x), lambda x: x @ x):
         with override(products="library"):
             plan = tracegraph.jit(function, device="cuda").lower(x).plan
-        loading.load_early(plan)
+        loading.load_early(called(plan))
         for thread in threading.enumerate():
             if thread.name.startswith("tracegraph loads"):
                 thread.join()
