@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-STEP = st.tuples(st.integers(0, 25), st.integers(0, 5), st.integers(0, 5), st.integers(0, 3))
+RULES = 26
+
+STEP = st.tuples(st.integers(0, RULES - 1), st.integers(0, 5), st.integers(0, 5), st.integers(0, 3))
 """A rule, two of the arrays so far, and a number."""
 
 STEPS = st.lists(STEP, min_size=3, max_size=10)

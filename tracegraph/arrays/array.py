@@ -687,8 +687,8 @@ PLACED_SCOPE = {"Array": Array, "new": Array.__new__}
 
 
 def _unpickle(data: NDArray[Any], weak: bool) -> Array:
-    """An Array on the host, as the machine that unpickles it may lack the device."""
-    return Array(data, weak=weak)
+    """A copy on the host, as the machine that unpickles it may lack the device."""
+    return Array.sharing(data, weak=weak)
 
 
 def _as_numpy(x: Any) -> Any:

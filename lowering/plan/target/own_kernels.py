@@ -15,5 +15,5 @@ def without_libraries(target: Target) -> Iterator[Target]:
     """Within the context, Plans for the target that this returns call no library."""
     policy = target.lapack
     lapack = None if policy is None else replace(policy, least={}, at_once={})
-    with override(replace(declared(), products="nests")):
+    with override(replace(declared(), products="nests", factorizations=None)):
         yield replace(target, lapack=lapack, transforms=False)

@@ -25,7 +25,7 @@ class Donated:
     def __init__(self) -> None:
         self.spent = False
         self.owned: set[int] = set()
-        self._taken: list[tuple[Array, Any, Any]] = []
+        self._taken: list[tuple[Array, Any, Any, bool]] = []
 
     def take(
         self, numbers: Sequence[int], passed: Sequence[Any], leaves: list[Any], function: str
@@ -39,7 +39,7 @@ class Donated:
             array = passed[number]
             if type(array) is not Array:
                 continue
-            self._taken.append((array, array.memory, array.placement))
+            self._taken.append((array, array.memory, array.placement, array.is_local))
             array.invalidate()
             # References: the list of leaves, and what was taken. Another thread may also have one,
             # but none can get one from now on.
@@ -67,8 +67,8 @@ class Donated:
     def give_back(self) -> None:
         """Make the Arrays valid again, unless their elements are lost."""
         if not self.spent:
-            for array, memory, placement in self._taken:
-                if isinstance(memory, np.ndarray):
+            for array, memory, placement, is_local in self._taken:
+                if isinstance(memory, np.ndarray) and not is_local:
                     memory.setflags(write=False)  # it may have been made writable
                 array.memory, array.placement = memory, placement
         self.let_go()

@@ -125,8 +125,9 @@ def flat_file(
     for function in recipe.functions:
         code_number = used.index(function.code)
         records.add("function", code=code_number, name=records.text(function.name))
+    starts = {name: records.data(data[name]) for name in {c.data: None for c in recipe.constants}}
     for constant in recipe.constants:
-        start = records.data(data[constant.data])
+        start = starts[constant.data]
         records.add("constant", offset=constant.offset, nbytes=constant.nbytes, data=start)
     for graph in recipe.conditions:
         records.add("condition", graph=graph)
