@@ -151,8 +151,7 @@ def lower(
 
 
 def lower_without_libraries(program: Program, device: str, donated: Sequence[int] = ()) -> Plan:
-    """The Plan of a program that calls a library only for what there are no kernels of our own for:
-    Fourier transforms.
+    """The Plan of a program that calls no library: kernels of our own take their place.
 
     Raises:
         as `lower`.

@@ -153,12 +153,14 @@ ROWS: tuple[ShardedRow, ...] = (
     ShardedRow("psum of 64 floats, while", 2000, sums_while, _normal(64), apart=True),
     ShardedRow("psum of 1 MB, counted", 500, counted_sums, _normal(1 << 18), apart=True),
     *(
-        ShardedRow(f"heat {n} x {n}", 4_000_000 // max(n * n // 512, 4000), heat, _normal(n, n))
+        ShardedRow(
+            f"heat {n} x {n}", max(4_000_000 // max(n * n // 512, 4000), 200), heat, _normal(n, n)
+        )
         for n in (256, 1024, 2048, 4096, 8192)
     ),
     *(
         ShardedRow(f"conjugate gradients {n} x {n}", steps, conjugate_gradients, _normal(n, n))
-        for n, steps in ((256, 500), (1024, 300), (4096, 60))
+        for n, steps in ((256, 500), (1024, 300), (4096, 200))
     ),
     ShardedRow("training 784-256-10", 200, training, _data, (False, False, True, True), True),
     ShardedRow("Fourier transforms 1024 x 1024", 100, transforms, _normal(1024, 1024)),

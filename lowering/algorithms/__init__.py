@@ -11,6 +11,7 @@ that faster.
     partitions                       kernels for tridiagonal systems
     eigh, svd                        Jacobi rotations, many at a time; pinv by svd
     jacobi, parts                    what those two share; what all do
+    fourier_products                 Fourier transforms by roots of unity
     lapack, by_library               LAPACK's routines as ops; the same algorithms made of them
     small_matrices                   kernels for matrices of up to 128 rows
     kernel_texts, numbers            what the texts of kernels begin with
@@ -22,7 +23,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Literal
 
-from lowering.algorithms import by_library
+from lowering.algorithms import by_library, fourier_products
 from lowering.algorithms.cholesky import cholesky
 from lowering.algorithms.eigh import eigh
 from lowering.algorithms.lu import lu
@@ -81,8 +82,20 @@ SMALL: Mapping[str, Callable[..., Any]] = {
 """Those with kernels, for backends that run CUDA C++: for matrices of up to 128 rows and columns,
 in `svd` and `pinv` of a triangular factor; and for tridiagonal systems of any size."""
 
+TRANSFORMS: Mapping[str, Callable[..., Any]] = {
+    "fft": fourier_products.fft,
+    "irfft": fourier_products.irfft,
+    "rfft": fourier_products.rfft,
+}
+"""The same for ops that every backend has a library for, where a program must do without it."""
+
 AlgorithmChoice = Literal["own", "library", "at once", "small"]
-_FORMS = {"own": ALGORITHMS, "library": BY_LIBRARY, "at once": AT_ONCE, "small": SMALL}
+_FORMS = {
+    "own": {**ALGORITHMS, **TRANSFORMS},
+    "library": BY_LIBRARY,
+    "at once": AT_ONCE,
+    "small": SMALL,
+}
 
 
 @lru_cache(maxsize=256)

@@ -68,6 +68,9 @@ class CudaBackend:
             RuntimeError: the GPU cannot be used, or the kernels do not compile.
             OutOfMemoryError: the GPU has not enough memory for the Plan's scratch and constants.
         """
+        from lowering.cuda.libraries.loading import load_early
+
+        load_early(called(plan))
         from lowering.cuda.calls.executable import CudaExecutable
 
         return CudaExecutable(plan, self._device())
@@ -141,3 +144,11 @@ class CudaBackend:
         """
         if self._opened is not None:
             self._opened.reset()
+
+
+def called(plan: Plan) -> set[str]:
+    """The names of the classes of library calls in a Plan."""
+    from lowering.plan.nodes import LibraryNode, launched
+
+    nodes = launched(plan.graph)
+    return {type(node.call).__name__ for node in nodes if isinstance(node, LibraryNode)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Set
+from collections.abc import Collection, Hashable, Mapping, Set
 
 from lowering.codegen.kernel_parameters import (
     Answer,
@@ -21,6 +21,7 @@ from lowering.codegen.kernel_parameters import (
 from lowering.codegen.preamble import c_type
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.nests.buffer import Buffer, overlap
+from lowering.plan.nodes import Node
 from tracegraph.generated.dataclass import dataclass
 
 
@@ -52,6 +53,13 @@ class KernelCode:
     """Whether its blocks wait for each other, and any number of them does."""
     peers: tuple[PeerTable, ...] = ()
     """The devices of a mesh with which it exchanges arrays while it runs."""
+    in_turn: bool = False
+    """Whether launches of the same function run one after the other, also those of other nodes, so
+    that they have one workspace."""
+
+    def workspace_key(self, node: Node) -> Hashable:
+        """What nodes with the same workspace have in common: that of a node, if it has its own."""
+        return (self.name, self.peers) if self.in_turn else node
 
     @property
     def workspace_bytes(self) -> int:

@@ -28,6 +28,7 @@ from lowering.driver.handles import (
 )
 from lowering.driver.memory_resources import PoolMemory
 from lowering.driver.shared_memory import SharedBlock, allocate_block, opened_block
+from tracegraph.concurrency.hold_ups import alone_in_driver
 
 _NON_BLOCKING = int(driver.CUstream_flags.CU_STREAM_NON_BLOCKING)
 
@@ -161,14 +162,10 @@ class CudaDriver(CudaDevice):
         return is_known(address)
 
     def copy_to_host(self, target: np.ndarray[Any, Any], pointer: int) -> None:
-        called(
-            driver.cuMemcpyDtoHAsync,
-            target.ctypes.data,
-            pointer,
-            target.nbytes,
-            self._stream_handle,
-        )
-        self.synchronize()
+        address = target.ctypes.data
+        with alone_in_driver():
+            called(driver.cuMemcpyDtoHAsync, address, pointer, target.nbytes, self._stream_handle)
+            self.synchronize()
 
     def write_word(self, pointer: int, value: int) -> None:
         """Write a word by a memory operation of the stream, which first makes earlier writes
@@ -189,7 +186,8 @@ class CudaDriver(CudaDevice):
 
     def upload(self, executable: CudaExecutableGraph) -> None:
         executable.require_open()
-        called(driver.cuGraphUpload, executable.handle, self._stream_handle)
+        with alone_in_driver():
+            called(driver.cuGraphUpload, executable.handle, self._stream_handle)
 
     def launcher(self, executable: CudaExecutableGraph) -> Callable[[], None]:
         return launcher(executable, self._stream_handle)

@@ -53,6 +53,7 @@ from lowering.driver.thread import Thread
 from lowering.driver.user_objects import TiedGraph, UserObjects
 from lowering.driver.whole_graphs import instantiated, update_whole
 from lowering.plan.owners import SlotTable
+from tracegraph.concurrency.hold_ups import alone_in_driver
 
 if TYPE_CHECKING:
     from lowering.plan.conditional_nodes import ConditionalKind
@@ -106,12 +107,14 @@ class CudaDevice:
     def trim(self) -> None:
         """Shrink the device's pool to what is in use: cuda.core lets it keep what was freed."""
         pool = called(driver.cuDeviceGetMemPool, self._handle)
-        called(driver.cuMemPoolTrimTo, pool, 0)
-        called(driver.cuDeviceGraphMemTrim, self._handle)
+        with alone_in_driver():
+            called(driver.cuMemPoolTrimTo, pool, 0)
+            called(driver.cuDeviceGraphMemTrim, self._handle)
 
     def trim_host(self) -> None:
         """Free the pieces of pinned memory that are not in use."""
-        self._pinned.trim()
+        with alone_in_driver():
+            self._pinned.trim()
 
     def graph_memory(self) -> int:
         """The bytes that the driver has reserved."""
@@ -163,7 +166,8 @@ class CudaDevice:
 
     def kernel(self, module: CudaModule, name: str) -> Any:
         """A kernel, which keeps its module loaded."""
-        with scarce(f"cuda:{self.ordinal} has not enough free memory for the code of {name}"):
+        scarcity = scarce(f"cuda:{self.ordinal} has not enough free memory for the code of {name}")
+        with alone_in_driver(), scarcity:
             return module.code[0].get_kernel(name)
 
     def parameter_sizes(self, kernel: Any) -> tuple[int, ...]:
@@ -305,7 +309,8 @@ class CudaDevice:
         not, so with `hosts` there is a reference.
         """
         # Executables made by cuda.core were measured to take a microsecond more to launch.
-        with nullcontext(graph.definition.handle) if hosts else graph.untied() as source:
+        untied = nullcontext(graph.definition.handle) if hosts else graph.untied()
+        with alone_in_driver(), untied as source:
             return CudaExecutableGraph(instantiated(source), graph)
 
     def instantiate_given(

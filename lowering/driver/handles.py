@@ -14,6 +14,7 @@ from lowering.driver.error_checks import NOT_READY, called, check
 from lowering.driver.foreign_captures import relaxed
 from lowering.driver.user_objects import TiedGraph
 from lowering.errors import ClosedGraphError
+from tracegraph.concurrency.hold_ups import free
 from tracegraph.generated.dataclass import dataclass
 
 
@@ -87,8 +88,12 @@ class CudaExecutableGraph:
 
 def _destroy(handle: Any, source: TiedGraph) -> None:
     """Destroy an executable; the reference to its graph is dropped after that."""
-    with relaxed():
-        freed("an executable graph", "cuGraphExecDestroy", driver.cuGraphExecDestroy(handle))
+
+    def destroy(_: TiedGraph = source) -> None:
+        with relaxed():
+            freed("an executable graph", "cuGraphExecDestroy", driver.cuGraphExecDestroy(handle))
+
+    free(destroy)
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -105,8 +110,11 @@ class CudaModule:
 
 
 def _unload(code: list[Any]) -> None:
-    with relaxed():
-        code.clear()
+    def unload() -> None:
+        with relaxed():
+            code.clear()
+
+    free(unload)
 
 
 def _destroy_event(event: Any) -> None:

@@ -25,6 +25,7 @@ from lowering.mesh.building import GRACE_SECONDS, each_built
 from lowering.mesh.launching import each_driven, launchers
 from lowering.mesh.together import Arguments, Results
 from lowering.plan.calls.rendezvous import place
+from tracegraph.concurrency.hold_ups import alone_in_driver, exclude_launches, free_now
 from tracegraph.concurrency.interrupts import interrupts_held_back
 from tracegraph.concurrency.locks import held
 from tracegraph.concurrency.weak_set import ConcurrentWeakSet
@@ -45,6 +46,7 @@ class MeshOfGpus:
         self._communicators: Communicators | None = None
         self._timelines: Sequence[Timeline] = ()
         self._executables: ConcurrentWeakSet[CudaExecutable] = ConcurrentWeakSet()
+        exclude_launches()
         self._launchers = launchers(mesh.ordinals)
         self._abandoning = Lock()
         self.abandoned = False
@@ -118,63 +120,49 @@ class MeshOfGpus:
             StoppedError: in another process it was not launched.
         """
         with self.to_itself():
-            return self._launched(devices, mesh, given, donated, program, driven)
+            number = None if self._channel is None else self._channel.new_launch(program)
+            launch = _Launch(LaunchedTogether(self, number), mesh, devices, given, donated)
+            try:
+                self._require_peers(number)
+                for timeline in self._timelines:
+                    timeline.driver.activate()
+                    timeline.make_room()
+            except BaseException as failure:
+                self._end_launch(launch, failure)
+                raise
+            with alone_in_driver():
+                try:
+                    return launch.run(driven)
+                except BaseException as failure:
+                    self._end_launch(launch, failure)
+                    raise
 
     def to_itself(self) -> AbstractContextManager[bool]:
         """Wait until no other thread launches on the GPUs; within the block, none does."""
         return held(self._launchers)
 
-    def _launched(
-        self,
-        devices: Sequence[Executable],
-        mesh: Mesh,
-        given: Arguments,
-        donated: Sequence[Donated | None],
-        program: str,
-        driven: bool,
-    ) -> Results:
-        number = None if self._channel is None else self._channel.new_launch(program)
-        together = LaunchedTogether(self, number)
-        over: list[int] = []
+    def _end_launch(self, launch: _Launch, failure: BaseException) -> None:
+        """End what was launched, as some devices were not.
 
-        def launch(device: int) -> Sequence[Any]:
-            place.together = together
-            try:
-                results = devices[device](given[device], donated[device])
-            finally:
-                place.together = None
-            over.append(device)
-            return results
-
-        try:
-            self._require_peers(number)
-            for timeline in self._timelines:
-                timeline.driver.activate()
-                timeline.make_room()
-            if driven and len(given) > 1:
-                results, failure = each_driven(launch, len(given), together)
-                if failure is not None:
-                    raise failure
-                return results
-            with nullcontext() if driven else interrupts_held_back():
-                return [launch(device) for device in range(len(given))]
-        except BaseException as failure:
-            if len(over) == len(given):
-                raise  # an interrupt that has waited
-            if number is not None:  # other processes have launched theirs, or will
-                told = self.told(number)
-                if told is None:
-                    self.tell([number], type(failure).__name__)
-                self.abandon(failure)
-                if told is not None:
-                    raise StoppedError(told) from failure
-            elif over or together.failed:
-                self.abandon(failure)
-                failure.add_note(
-                    f"{len(over)} of the {len(given)} devices of {mesh} had been launched, and "
-                    "were ended; results of its programs that were not computed yet are lost"
-                )
-            raise
+        Raises:
+            StoppedError: another process has stopped the launch.
+        """
+        number, over, count = launch.together.number, len(launch.over), len(launch.given)
+        if over == count:
+            return  # an interrupt that has waited
+        if number is not None:  # other processes have launched theirs, or will
+            told = self.told(number)
+            if told is None:
+                self.tell([number], type(failure).__name__)
+            self.abandon(failure)
+            if told is not None:
+                raise StoppedError(told) from failure
+        elif over or launch.together.failed:
+            self.abandon(failure)
+            failure.add_note(
+                f"{over} of the {count} devices of {launch.mesh} had been launched, and were "
+                "ended; results of its programs that were not computed yet are lost"
+            )
 
     def _require_peers(self, number: int | None) -> None:
         """Look whether another process has ended, is lost or has abandoned its devices.
@@ -249,6 +237,7 @@ class MeshOfGpus:
                 timeline.finish_stop(launches)
             if time.monotonic() < deadline:
                 self._close_idle()
+                free_now()
             for abort in aborts:
                 abort.join(max(0.0, deadline - time.monotonic()))
 
@@ -259,3 +248,38 @@ class MeshOfGpus:
         for executable in list(self._executables):
             with suppress(DeviceLostError):
                 executable.close_idle()
+
+
+class _Launch:
+    """A launch of all devices; `over` are those that are launched."""
+
+    def __init__(
+        self,
+        together: LaunchedTogether,
+        mesh: Mesh,
+        devices: Sequence[Executable],
+        given: Arguments,
+        donated: Sequence[Donated | None],
+    ) -> None:
+        self.together, self.mesh, self.given = together, mesh, given
+        self.over: list[int] = []
+        self._devices, self._donated = devices, donated
+
+    def run(self, driven: bool) -> Results:
+        """The results of each device."""
+        if driven and len(self.given) > 1:
+            results, failure = each_driven(self._one, len(self.given), self.together)
+            if failure is not None:
+                raise failure
+            return results
+        with nullcontext() if driven else interrupts_held_back():
+            return [self._one(device) for device in range(len(self.given))]
+
+    def _one(self, device: int) -> Sequence[Any]:
+        place.together = self.together
+        try:
+            results = self._devices[device](self.given[device], self._donated[device])
+        finally:
+            place.together = None
+        self.over.append(device)
+        return results

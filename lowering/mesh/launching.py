@@ -14,6 +14,7 @@ from threading import Lock, Thread
 from typing import TypeVar
 
 from lowering.cuda.streams.launched_together import LaunchedTogether
+from tracegraph.concurrency.hold_ups import taking_part
 from tracegraph.concurrency.interrupts import interrupts_held_back
 
 T = TypeVar("T")
@@ -52,7 +53,8 @@ def each_driven(
 
     def run(number: int) -> None:
         try:
-            results[number] = launch(number)
+            with taking_part():
+                results[number] = launch(number)
         except BaseException as failure:
             fail(failure)
 

@@ -9,6 +9,7 @@ from lowering.algorithms import (
     AT_ONCE,
     BY_LIBRARY,
     SMALL,
+    TRANSFORMS,
     AlgorithmChoice,
     are_small,
     program_of,
@@ -61,12 +62,14 @@ def expand_factorizations(
         return inlined(at_line(algorithm.body, eqn.source), eqn.operands)
 
     # results that nothing uses would keep the routines that compute them
-    return dce(rewrite(program, lambda: by_name(dict.fromkeys(ALGORITHMS, expand))))
+    return dce(rewrite(program, lambda: by_name(dict.fromkeys((*ALGORITHMS, *TRANSFORMS), expand))))
 
 
 def _is_program(eqn: Eqn, target: Target) -> bool:
     """Whether an algorithm takes the place of an op."""
     name = eqn.op.name
+    if name in TRANSFORMS:
+        return not target.transforms
     if name not in ALGORITHMS:
         return False
     if name not in target.factorizations:

@@ -37,14 +37,14 @@ def test_the_corpus_compiles() -> None:
     assert_front_end_accepts(common_unit(plans).source)
 
 
-@pytest.mark.parametrize(("architecture", "every"), [("sm_90", 8), ("sm_100", 16)])
+@pytest.mark.parametrize(("architecture", "every"), [("sm_90", 12), ("sm_100", 24)])
 def test_no_memory_is_touched_before_the_wait_and_no_spill_is_lost(
     architecture: str, every: int, tmp_path: Path
 ) -> None:
     cases = list(CASES.values())[::every]
     plans = [lowered(c.function, *c.arguments, device="cuda").plan for c in cases]
     found = dict(sections(common_unit(plans).source, architecture, tmp_path))
-    assert len(found) > 250 / every
+    assert len(found) > 240 / every
     for name, section in found.items():
         lines = instructions(section)
         waits = [number for number, line in enumerate(lines) if WAIT in line]

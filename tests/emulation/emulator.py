@@ -372,11 +372,23 @@ OPTIONS = (
 """Compiling takes longer than running, so nothing is optimized."""
 
 
+_made: dict[tuple[str, str], bytes] = {}
+"""Libraries by what they were made of: a third of all texts are those of other tests."""
+
+
 def host_library(shim: str, text: str, source: Path) -> ctypes.CDLL:
-    """The library that g++ makes of a text after a shim; the text is written to a file first."""
+    """The library that g++ makes of a text after a shim; the text is written to a file first.
+
+    Each has memory of its own, also if it was made for another test.
+    """
     source.write_text(text)
     library = source.with_suffix(".so")
-    compile_on_host("-include", _compiled_ahead(shim), source, "-o", library)
+    made = _made.get((shim, text))
+    if made is None:
+        compile_on_host("-include", _compiled_ahead(shim), source, "-o", library)
+        _made[shim, text] = library.read_bytes()
+    else:
+        library.write_bytes(made)
     return ctypes.CDLL(str(library))
 
 
@@ -458,7 +470,7 @@ class Emulator:
         text = for_host(unit.source, clusters) + ARGUMENT + wrappers
         self._library = host_library(SHIM, text, folder / "unit.cpp")
         self._unit = unit
-        self._workspaces: dict[Node, np.ndarray[Any, Any]] = {}
+        self._workspaces: dict[Any, np.ndarray[Any, Any]] = {}
         self._table: list[np.ndarray[Any, Any]] = []
         self.stop = np.zeros(1, np.uint32)
         self.channels: Mapping[Channel, int] = {}
@@ -489,7 +501,7 @@ class Emulator:
         """The workspace of a node."""
         (parameter,) = [p for p in self.code(node).parameters if isinstance(p, WorkspaceAddress)]
         self._argument(node, parameter, Memory())
-        return self._workspaces[node]
+        return self._workspaces[self.code(node).workspace_key(node)]
 
     def run(
         self,
@@ -550,10 +562,11 @@ class Emulator:
             case ConditionHandle(condition=condition):
                 return condition
             case WorkspaceAddress(nbytes=nbytes):
-                if node not in self._workspaces:
-                    self._workspaces[node] = np.zeros(nbytes + MARGIN, np.uint8)
-                    self._workspaces[node][nbytes:] = FILL
-                return int(self._workspaces[node].ctypes.data)
+                key = self.code(node).workspace_key(node)
+                if key not in self._workspaces:
+                    self._workspaces[key] = np.zeros(nbytes + MARGIN, np.uint8)
+                    self._workspaces[key][nbytes:] = FILL
+                return int(self._workspaces[key].ctypes.data)
             case Number(value=value):
                 return value
             case StopFlagAddress():
@@ -568,5 +581,5 @@ class Emulator:
 
     def _check_workspace(self, node: Node, code: KernelCode) -> None:
         if code.workspace_bytes:
-            margin = self._workspaces[node][code.workspace_bytes :]
+            margin = self._workspaces[code.workspace_key(node)][code.workspace_bytes :]
             assert (margin == FILL).all(), f"{code.name} wrote past its workspace"

@@ -264,7 +264,7 @@ def fails_in_build(device: str) -> None:
     total = tracegraph.jit(
         shard(lambda x: tracegraph.psum(x, "x"), mesh=mesh, in_specs=P("x"), out_specs=P())
     )
-    x, connect = np.ones(mesh.size << 18), Communicators.of  # that is too much for kernels
+    x, connect = np.ones(mesh.size << 20), Communicators.of  # that is too much for kernels
 
     def fail(*_: Any) -> Any:
         raise MemoryError("nothing left")
@@ -274,7 +274,7 @@ def fails_in_build(device: str) -> None:
     with pytest.raises(MemoryError if second else errors.PeerLostError):
         total(x)
     Communicators.of = connect  # type: ignore[method-assign]
-    np.testing.assert_array_equal(total(x), np.full(1 << 18, float(mesh.size)))
+    np.testing.assert_array_equal(total(x), np.full(1 << 20, float(mesh.size)))
 
 
 def killed_in_build(device: str) -> None:
@@ -286,7 +286,7 @@ def killed_in_build(device: str) -> None:
         library.comm_init_rank_scalable = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
     total = shard(lambda x: tracegraph.psum(x, "x"), mesh=mesh, in_specs=P("x"), out_specs=P())
     with pytest.raises(errors.PeerLostError, match="process 1 is lost"):
-        total(np.ones(mesh.size << 18))
+        total(np.ones(mesh.size << 20))
 
 
 def left(device: str) -> None:

@@ -41,6 +41,7 @@ class FlatFunction:
         self._jitted: dict[str, Jitted[..., Values]] = {}
         self._derived: dict[Hashable, FlatFunction] = {}
         self.elsewhere: dict[Hashable, Any] = {}  # what it is in another library
+        self.prepared: dict[Hashable, Any] = {}  # what calls by another library have found out
         _by_number[self.number] = self
 
     def on(self, device: str) -> Jitted[..., Values]:

@@ -247,8 +247,9 @@ class Exported:
             path: of the file.
             arch: the architecture, such as ``"sm_90"``; later minor versions of it run the file.
             program: the number of the program, if there are several.
-            libraries: without, matrix products and factorizations are kernels even where a library
-                of NVIDIA would be faster, for C cannot call it. Results are rounded otherwise then.
+            libraries: without, matrix products, factorizations and Fourier transforms are kernels
+                of our own even where a library of NVIDIA is faster, as C calls none. Results are
+                rounded otherwise then.
 
         Raises:
             UnsavableError: the program calls a library, or prints; the message has the line.

@@ -23,6 +23,7 @@ from tracegraph.saving.container import FUNCTIONS, SavedContainer
 from tracegraph.saving.entries import SavedProgram, SavedTargets
 from tracegraph.saving.exported import Exported
 from tracegraph.staging.calls.signature import Signature
+from tracegraph.staging.compiler import compiler
 from tracegraph.staging.program_function import StoredTarget
 
 if TYPE_CHECKING:
@@ -106,6 +107,8 @@ def load(
     signature = _signature_from_json(manifest.get("signature"))
     functions = cache(partial(_functions, container))
     entries = [_entry(container, written, functions) for written in programs]
+    if device is not None and any(entry.targets is not None for entry in entries):
+        compiler().open_early(device)  # beside what runs until the first call
     return Exported(name, signature, entries, device)
 
 

@@ -209,7 +209,7 @@ class Compiler(Protocol):
     ) -> Executable | str:
         """An executable of the one of these targets that fits a device, or why none does.
 
-        What a target cannot do is done by the executable of the Plan, which `planned` makes.
+        What a target cannot do is done by the Plan of the program: `planned` gives a `Lowered`.
 
         Raises:
             MalformedTargetError: the target is not well formed.
@@ -224,9 +224,7 @@ class Compiler(Protocol):
         """
 
     def plan_without_libraries(self, program: Program, donated: Sequence[int] = ()) -> Any:
-        """The Plan of a program for a GPU, which calls a library only for what there are no kernels
-        of our own for.
-        """
+        """The Plan of a program for a GPU, which calls no library: kernels take their place."""
 
     def flat_file_of(
         self, target: StoredTarget, inputs: Sequence[str], outputs: Sequence[str]

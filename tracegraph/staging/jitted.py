@@ -148,7 +148,9 @@ class Jitted(Generic[P, R_co]):
 
         return self._builds.use(BuildKey(call.key, device, modes), run)
 
-    def through(self, args: tuple[Any, ...], run: Callable[[Compiled, list[Any]], R]) -> R:
+    def through(
+        self, args: tuple[Any, ...], run: Callable[[CachedExecutable, Compiled, list[Any]], R]
+    ) -> R:
         """What `run` returns for the program of a call, and its leaves as an executable takes them.
 
         The program is built first if there is none; `run` is called again if it was closed
@@ -161,7 +163,7 @@ class Jitted(Generic[P, R_co]):
             if self._builds.drops:
                 self._forget_dropped()
             compiled.require_ranges(call.leaves)
-            return run(compiled, call.leaves)
+            return run(cached, compiled, call.leaves)
 
         return self._builds.use(build, found)
 

@@ -98,8 +98,8 @@ class StoredLowered(Lowered):
         """
         function, device = self.traced.signature.function, self.traced.device
 
-        def planned() -> Any:
-            return self.planned.compile().executable
+        def planned() -> Lowered:
+            return self.planned
 
         with ranged(f"load {function}"):
             found = compiler().load_target(self._stored.targets, device, planned)

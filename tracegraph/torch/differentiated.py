@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from inspect import signature
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch.autograd import forward_ad
@@ -78,24 +78,20 @@ class KeepingCall(torch.autograd.Function):
         needed = ctx.needs_input_grad[1:]
         keeping = function.keeping(needed)
         tensors, structure = run_tree(keeping, values)
-        known = keeping.elsewhere.get(structure)
-        if known is None:
-            numbers = tree.unflatten(structure, range(structure.num_leaves))
-            known = keeping.elsewhere[structure] = (
-                len(numbers[0]),
-                getattr(numbers[1], "half", None),
-            )
-        count, ctx.half = known
-        results, kept = tensors[:count], tensors[count:]
-        ctx.function, ctx.needed = function, needed
-        ctx.numbers = [(i, x) for i, x in enumerate(values) if not isinstance(x, torch.Tensor)]
-        ctx.differentiable = tuple(map(is_inexact, results))
-        ctx.mark_non_differentiable(*[x for x in results if not is_inexact(x)])
+        layout: _KeptLayout | None = keeping.elsewhere.get(structure)
+        if layout is None:
+            layout = keeping.elsewhere[structure] = _layout(structure, tensors)
+        results, kept = tensors[: layout.results], tensors[layout.results :]
         arguments = [x for x in values if isinstance(x, torch.Tensor)]
-        used = {place.number for place in getattr(ctx.half, "places", ()) if place.kind == "result"}
-        of_results = [x if number in used else None for number, x in enumerate(results)]
-        ctx.save_for_backward(*arguments, *kept, *of_results)
+        if len(arguments) == len(values):
+            ctx.numbers = ()
+        else:
+            ctx.numbers = [(i, x) for i, x in enumerate(values) if not isinstance(x, torch.Tensor)]
+        ctx.function, ctx.needed, ctx.layout = function, needed, layout
         ctx.counts = len(arguments), len(kept)
+        if not all(layout.differentiable):
+            ctx.mark_non_differentiable(*[x for x in results if not is_inexact(x)])
+        ctx.save_for_backward(*arguments, *kept, *[results[i] for i in layout.used])
         return results
 
     @staticmethod
@@ -105,24 +101,39 @@ class KeepingCall(torch.autograd.Function):
         values = list(saved[:arguments])
         for position, number in ctx.numbers:
             values.insert(position, number)
-        given = [c for c, d in zip(cotangents, ctx.differentiable, strict=True) if d]
-        there = [x for x in (*saved, *given) if x is not None]
-        again = torch.is_grad_enabled() or not is_plain(there)
-        if again or ctx.half is None:
-            pullback = ctx.function.pullback(ctx.needed, ctx.differentiable, conjugates=True)
+        half, differentiable = ctx.layout.half, ctx.layout.differentiable
+        given = [c for c, d in zip(cotangents, differentiable, strict=True) if d]
+        if half is None or torch.is_grad_enabled() or not is_plain([*saved, *given]):
+            pullback = ctx.function.pullback(ctx.needed, differentiable, conjugates=True)
             found = iter(TensorCall.apply(pullback, *values, *given))
         else:
-            known = taken(
-                ctx.half, values, saved[arguments + kept :], saved[arguments : arguments + kept]
-            )
-            found = iter(run(ctx.function.second_half(ctx.half), [*known, *given]))
+            used = dict(zip(ctx.layout.used, saved[arguments + kept :], strict=True))
+            known = taken(half, values, used, saved[arguments : arguments + kept])
+            found = iter(run(ctx.function.second_half(half), [*known, *given]))
         return (None, *[next(found) if need else None for need in ctx.needed])
 
 
-def taken(
-    half: SecondHalf, arguments: Sequence[Any], results: Sequence[Any], kept: Sequence[Any]
-) -> list[Any]:
-    """The values at the places of a half."""
+class _KeptLayout(NamedTuple):
+    """Of the tensors that a keeping function returns: the number of results, which of them are
+    differentiable, which the second half takes, and that half.
+    """
+
+    results: int
+    differentiable: tuple[bool, ...]
+    used: tuple[int, ...]
+    half: SecondHalf | None
+
+
+def _layout(structure: tree.Structure, tensors: Sequence[torch.Tensor]) -> _KeptLayout:
+    results, kept = tree.unflatten(structure, range(structure.num_leaves))
+    half = getattr(kept, "half", None)
+    places = () if half is None else half.places
+    used = tuple(sorted({place.number for place in places if place.kind == "result"}))
+    return _KeptLayout(len(results), tuple(map(is_inexact, tensors[: len(results)])), used, half)
+
+
+def taken(half: SecondHalf, arguments: Sequence[Any], results: Any, kept: Any) -> list[Any]:
+    """The values at the places of a half; results and kept values are found by their numbers."""
     found = {"argument": arguments, "result": results, "kept": kept}
     return [found[place.kind][place.number] for place in half.places]
 

@@ -17,7 +17,8 @@ from tracegraph.current_stream import Chosen, on_stream
 from tracegraph.dtypes import bfloat16
 from tracegraph.interop.flat_functions import FlatFunction
 from tracegraph.ir.types import ArrayType
-from tracegraph.modes import process
+from tracegraph.modes import PLAIN, current_modes, process
+from tracegraph.torch.prepared_calls import KnownTensorCall, prepare, run_prepared
 
 DTYPES = {
     torch.bool: np.dtype(np.bool_),
@@ -92,16 +93,35 @@ def run_tree(
 ) -> tuple[tuple[torch.Tensor, ...], tree.Structure]:
     """The same for a function whose result is any tree: its leaves, and its structure."""
     device = function.device or device_of(values)
-    jitted = function.on(device)
     if device == "host":
-        return _as_tensors(jitted(*map(as_argument, values)))
-    where = _devices(device)
-    with on_stream(_chosen(current_torch_stream(where.index))):
-        if process.is_plain and not torch.cuda.is_current_stream_capturing():
-            found = jitted.through(tuple(map(_lent, values)), partial(_run_into, where))
+        return _as_tensors(function.on(device)(*map(as_argument, values)))
+    where, values = _devices(device), list(map(_dense, values))
+    handle = current_torch_stream(where.index)
+    if handle or not process.is_plain or current_modes() is not PLAIN:
+        found = None
+    else:
+        found = run_prepared(function, values, where)
+    return found or _on_gpu(function, values, where, handle)
+
+
+def _on_gpu(
+    function: FlatFunction, values: Sequence[Any], where: torch.device, handle: int
+) -> tuple[tuple[torch.Tensor, ...], tree.Structure]:
+    jitted = function.on(f"cuda:{where.index}")
+    with on_stream(_chosen(handle)):
+        if torch.cuda.is_current_stream_capturing():
+            return _as_tensors(jitted(*map(as_argument, values)))
+        if process.is_plain:
+            run = partial(_run_into, function, values, where)
+            found = jitted.through(tuple(map(_lent, values)), run)
             if found is not None:
                 return found
         return _as_tensors(jitted(*map(as_argument, values)))
+
+
+def _dense(x: Any) -> Any:
+    """A tensor as a contiguous one: PyTorch copies it on its stream, also into a capture."""
+    return x.contiguous() if isinstance(x, torch.Tensor) and not x.is_contiguous() else x
 
 
 def _as_tensors(result: Any) -> tuple[tuple[torch.Tensor, ...], tree.Structure]:
@@ -118,32 +138,42 @@ def device_of(values: Sequence[Any]) -> str:
 
 
 @lru_cache(64)
-def _chosen(handle: int) -> Chosen:
-    return Chosen(handle or LEGACY_STREAM, None)  # PyTorch never destroys the streams it makes
+def _chosen(handle: int) -> Chosen | None:
+    """A stream of PyTorch, which never destroys those that it makes; None for the device's own.
+
+    CUDA orders that with the legacy default stream, and launches on it need no events.
+    """
+    return None if handle in (0, LEGACY_STREAM) else Chosen(handle, None)
 
 
 def _lent(x: Any) -> Any:
     """What a jitted function takes for a tensor on a GPU, for this call; a number is itself."""
     if not isinstance(x, torch.Tensor):
         return x
-    if x.is_conj() or x.is_neg():
-        x = x.resolve_conj().resolve_neg()
-    lent = lent_tensor(x) if x.is_cuda else None
+    if not x.is_cuda:
+        return as_argument(x)
+    lent = lent_tensor(x.resolve_conj().resolve_neg())
     return as_argument(x) if lent is None else lent
 
 
 def _run_into(
-    device: torch.device, compiled: Any, leaves: Sequence[Any]
+    function: FlatFunction,
+    values: Sequence[Any],
+    device: torch.device,
+    cached: Any,
+    compiled: Any,
+    leaves: Sequence[Any],
 ) -> tuple[tuple[torch.Tensor, ...], tree.Structure] | None:
     """Run with results in new tensors on a GPU; None if that is not possible."""
-    launch = getattr(compiled.executable, "launch_into", None)
-    types: Sequence[ArrayType] = compiled.out_types
-    if launch is None or not all(type_.size for type_ in types):
+    executable, types = compiled.executable, compiled.out_types
+    if not hasattr(executable, "launch_into") or not all(type_.size for type_ in types):
         return None
-    tensors = tuple(
-        [torch.empty(t.shape, dtype=TORCH_DTYPES[t.dtype], device=device) for t in types]
-    )
-    launch(leaves, [x.data_ptr() for x in tensors])
+    results = [(type_.shape, TORCH_DTYPES[type_.dtype]) for type_ in types]
+    tensors = tuple([torch.empty(s, dtype=dtype, device=device) for s, dtype in results])
+    executable.launch_into(leaves, [x.data_ptr() for x in tensors])
+    launch = executable.addressed()
+    if launch is not None:
+        prepare(function, values, device, KnownTensorCall(cached, compiled, launch, results))
     return tensors, compiled.out_structure
 
 

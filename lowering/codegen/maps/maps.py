@@ -48,7 +48,8 @@ def write_map(writer: SourceWriter, nest: MapNest, geometry: MapGeometry) -> Non
         inside = _inside(stores, geometry.width)
         vectors = vectors_of(inside.stores, geometry.width)
         if vectors.accesses:
-            _write_groups(writer, stores, inside, vectors, point, geometry)
+            with _begun_in_the_middle(writer, inside, geometry):
+                _write_groups(writer, stores, inside, vectors, point, geometry)
             return
     with each_point(writer, point.extent, geometry):
         writer.bind(point, "point")
@@ -142,6 +143,23 @@ def _write_groups(
         with writer.block("else"), each_point(writer, point.extent, geometry, start, unroll):
             writer.bind(point, "point")
             write_results(writer, stores, ())
+
+
+def _begun_in_the_middle(
+    writer: SourceWriter, inside: InsideGroups, geometry: MapGeometry
+) -> ExitStack:
+    """Let the first blocks have points of the middle. Those with the ends of an array, where
+    threads go point by point, take several times as long: they would be the last, and run alone.
+    """
+    stack = ExitStack()
+    if inside.tests and geometry.blocks > 1:
+        behind = geometry.blocks // 2
+        before = geometry.blocks - behind
+        turned = f"block < {before} ? block + {behind} : block - {before}"
+        writer.line(f"const int turned = {turned};")
+        stack.enter_context(writer.block(""))
+        writer.line("const int block = turned;")
+    return stack
 
 
 def _write_inside(

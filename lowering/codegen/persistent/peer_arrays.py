@@ -9,12 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import prod
+from typing import Any
+
+import numpy as np
 
 from lowering.codegen.expressions import combine, round_to, widen
 from lowering.codegen.persistent.peer_rooms import (
     PeerRoom,
     SentStop,
     chosen,
+    chunk_of,
     part_of,
     stride_of,
     word_stride,
@@ -49,15 +54,28 @@ def write_arrays(
     members = list(zip(call.kinds, call.sources, call.targets, room.arrays, strict=True))
     writing = _Arrays(writer, scope, room, call.count, stop)
     with writing.parts():
-        for kind, source, _, at in members:
-            writing.store(kind, source, at)
+        for number, (kind, source, _, at) in enumerate(members):
+            if number in room.summed:
+                writing.scatter(source, at)
+            else:
+                writing.store(kind, source, at)
         if room.form == "arrays":
-            writing.post()
+            writing.post(room.posted)
     with writing.parts():
         if room.form == "arrays":
-            writing.wait()
-        for kind, source, target, at in members:
-            writing.take(kind, source, target, at)
+            writing.wait(room.posted)
+        for number, (kind, source, target, at) in enumerate(members):
+            if number in room.summed:
+                writing.spread(kind, source, at, room.summed[number])
+            else:
+                writing.take(kind, source, target, at)
+        if room.summed:
+            writing.post(room.announced)
+    if room.summed:
+        with writing.parts():
+            writing.wait(room.announced)
+            for number, at in room.summed.items():
+                writing.join(*members[number][1:3], at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,24 +120,24 @@ class _Arrays:
         if words:
             share = self._share_of_words(source, size)
             text = f"tg_post_part<{type_}>({there}, {array}, {share}, {room.counter});"
-        if not isinstance(kind, Permute):
-            self.writer.line("#pragma unroll 1")
-            text = f"for (int to = 0; to < {self.count}; ++to) {text}"
-        self.writer.line(text)
+        if isinstance(kind, Permute):
+            self.writer.line(text)
+        else:
+            self._each_device("to", text)
 
-    def post(self) -> None:
+    def post(self, turns: int) -> None:
         """Post the turn to the same part of each device."""
         self._meet()
         room, blocks = self.room, self.scope.blocks
         place = f"{room.own} * {blocks} + part" if blocks > 1 else room.own
-        there = f"{room.room('tg_u32', 'i', room.posted)} + {place}"
+        there = f"{room.room('tg_u32', 'i', turns)} + {place}"
         self.writer.line(f"{self._each()} tg_post_turn({there}, {room.counter});")
 
-    def wait(self) -> None:
+    def wait(self, turns: int) -> None:
         """Wait for the same part of each device."""
         room, blocks = self.room, self.scope.blocks
         place = f"i * {blocks} + part" if blocks > 1 else "i"
-        here = f"reinterpret_cast<const tg_u32*>(workspace + {room.posted}) + {place}"
+        here = f"reinterpret_cast<const tg_u32*>(workspace + {turns}) + {place}"
         given = f"{here}, {room.counter}, {self.stop.word(self.writer)}"
         self.writer.line(f"{self._each()} tg_await_turn({given});")
         self._meet()
@@ -134,15 +152,10 @@ class _Arrays:
         kept = "tg_u64" if words else type_
         place = self.room.place(None if isinstance(kind, Permute) else "0", stride)
         rooms = f"reinterpret_cast<const {kept}*>(workspace + {at}) + {place}"
-        head = f"[]({type_} one, {type_} other) -> {type_}"
         is_folded = isinstance(kind, AllReduce | ReduceScatter)
         if not is_folded and not isinstance(kind, Permute):
             result, rooms = f"{result} + from * {size}", f"{rooms} + from * {stride}"
-        fold = f"{head} {{ return one; }}"
-        if is_folded:
-            combiner = FOLDS[kind.fold if isinstance(kind, AllReduce) else "sum"]
-            folded = combine(combiner, dtype, widen(dtype, "one"), widen(dtype, "other"))
-            fold = f"{head} {{ return {round_to(dtype, folded)}; }}"
+        fold = _fold_text(kind, dtype)
         devices = self.count if is_folded else 1
         if words:
             share = self._share_of_words(source, size)
@@ -154,10 +167,52 @@ class _Arrays:
             text = f"tg_fold_part<{devices}, {type_}>({given});"
         else:
             text = f"tg_copy_part<{type_}>({result}, {rooms}, {self._share(size)});"
-        if not is_folded and not isinstance(kind, Permute):
-            self.writer.line("#pragma unroll 1")
-            text = f"for (int from = 0; from < {self.count}; ++from) {text}"
-        self.writer.line(text)
+        if is_folded or isinstance(kind, Permute):
+            self.writer.line(text)
+        else:
+            self._each_device("from", text)
+
+    def scatter(self, source: StridedArray, at: int) -> None:
+        """Store for each device the chunk of an array that it is to fold for all."""
+        type_, chunk = c_type(source.buffer.type.dtype), chunk_of(source, self.count)
+        there = f"{self.room.room(type_, 'to', at)} + {self.room.place(self.room.own, chunk)}"
+        given = (
+            f"{there}, {self._pointer(source)} + to * {chunk}, {self._share_of_chunk(source, 'to')}"
+        )
+        self._each_device("to", f"tg_copy_part<{type_}>({given});")
+
+    def spread(self, kind: CollectiveKind, source: StridedArray, at: int, summed: int) -> None:
+        """Fold the own chunk of what all have sent, and store it for each device."""
+        dtype, own, chunk = source.buffer.type.dtype, self.room.own, chunk_of(source, self.count)
+        type_ = c_type(dtype)
+        rooms = (
+            f"reinterpret_cast<const {type_}*>(workspace + {at}) + {self.room.place('0', chunk)}"
+        )
+        there = f"{self.room.room(type_, 'to', summed)} + {self.room.place(own, chunk)}"
+        share = self._share_of_chunk(source, own)
+        given = f"{there}, {rooms}, {chunk}, {share}, {_fold_text(kind, dtype)}"
+        self._each_device("to", f"tg_fold_part<{self.count}, {type_}>({given});")
+
+    def join(self, source: StridedArray, target: StridedArray, summed: int) -> None:
+        """Copy the chunks that the devices have folded."""
+        type_, chunk = c_type(source.buffer.type.dtype), chunk_of(source, self.count)
+        here = f"reinterpret_cast<const {type_}*>(workspace + {summed})"
+        here = f"{here} + {self.room.place('from', chunk)}"
+        result = f"{self._pointer(target)} + from * {chunk}"
+        share = self._share_of_chunk(source, "from")
+        self._each_device("from", f"tg_copy_part<{type_}>({result}, {here}, {share});")
+
+    def _share_of_chunk(self, source: StridedArray, device: str) -> str:
+        """As `_share`, of the chunk of a device."""
+        size, chunk = prod(source.shape), chunk_of(source, self.count)
+        left = f"{size} - {device} * {chunk}"
+        _, rest = self._share(chunk).split(", ", 1)
+        return f"{left} < {chunk} ? {left} : {chunk}, {rest}"
+
+    def _each_device(self, name: str, text: str) -> None:
+        """Write something for each device, whose number has a name."""
+        self.writer.line("#pragma unroll 1")
+        self.writer.line(f"for (int {name} = 0; {name} < {self.count}; ++{name}) {text}")
 
     def _stride(self, kind: CollectiveKind, source: StridedArray) -> int:
         """The elements, or words, from the room of one device to that of the next."""
@@ -188,3 +243,13 @@ class _Arrays:
     def _pointer(self, array: StridedArray) -> str:
         name = self.writer.pointers[array.buffer]
         return f"({name} + {array.offset})" if array.offset else name
+
+
+def _fold_text(kind: CollectiveKind, dtype: np.dtype[Any]) -> str:
+    """The function that folds two elements; the first one, if there is nothing to fold."""
+    type_, text = c_type(dtype), "one"
+    if isinstance(kind, AllReduce | ReduceScatter):
+        combiner = FOLDS[kind.fold if isinstance(kind, AllReduce) else "sum"]
+        folded = combine(combiner, dtype, widen(dtype, "one"), widen(dtype, "other"))
+        text = round_to(dtype, folded)
+    return f"[]({type_} one, {type_} other) -> {type_} {{ return {text}; }}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import field
 from math import prod
 from typing import Literal
 
@@ -11,6 +12,7 @@ from lowering.codegen.kernel_code import PeerTable
 from lowering.codegen.kernel_parameters import StopFlagAddress
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.calls.collectives import (
+    AllReduce,
     AllToAll,
     CollectiveCall,
     CollectiveKind,
@@ -41,7 +43,8 @@ class PeerRoom:
 
     `number` names its variables, `line` those of its `count` devices. `turn` is where the turn of
     each block is between launches, `posted` has the turns that blocks of devices post, and `arrays`
-    the room of each array. `sources` has room for what a small exchange sends in two steps.
+    the room of each array. `sources` has room for what a small exchange sends in two steps. Of
+    arrays that are folded `in_parts`, `summed` has the results, and `announced` their turns.
     """
 
     number: int
@@ -52,6 +55,8 @@ class PeerRoom:
     posted: int
     arrays: tuple[int, ...]
     sources: tuple[int, ...] = ()
+    announced: int = 0
+    summed: Mapping[int, int] = field(default_factory=dict)
 
     def room(self, type_: str, device: str, at: int) -> str:
         """A pointer to `at` in the workspace of a device, whose number is a text."""
@@ -139,11 +144,16 @@ def peer_layout(
             form = "small"
         turn = put(_TURN_BYTES * scope.blocks)
         posted = put(_TURN_BYTES * call.count * scope.blocks)
-        members = zip(call.kinds, call.sources, strict=True)
-        arrays = tuple([put(2 * _room_bytes(kind, x, call.count, form)) for kind, x in members])
+        members = list(zip(call.kinds, call.sources, strict=True))
+        sizes = [2 * _room_bytes(kind, x, call.count, form) for kind, x in members]
+        arrays = tuple(map(put, sizes))
         sent = call.sources if form == "small" and scope.blocks > 1 else ()
         sources = tuple([put(2 * round_up(x.buffer.type.nbytes, ALIGNMENT)) for x in sent])
-        rooms[node] = PeerRoom(number, line, call.count, form, turn, posted, arrays, sources)
+        parted = [form == "arrays" and in_parts(kind, x, call.count) for kind, x in members]
+        announced = put(_TURN_BYTES * call.count * scope.blocks) if any(parted) else 0
+        summed = {place: put(sizes[place]) for place, each in enumerate(parted) if each}
+        own = number, line, call.count, form
+        rooms[node] = PeerRoom(*own, turn, posted, arrays, sources, announced, summed)
     return PeerLayout(rooms, tuple(tables.values()), end)
 
 
@@ -186,6 +196,13 @@ def words_of(array: StridedArray) -> int:
     return ceil_div(array.nbytes, 4)
 
 
+def in_parts(kind: CollectiveKind, source: StridedArray, count: int) -> bool:
+    """Whether each of several devices folds a part of an array for all of them, where each is sent
+    arrays: that halves what they send, if there are four.
+    """
+    return isinstance(kind, AllReduce) and count > 2 and prod(source.shape) >= VECTOR_BYTES * count
+
+
 def part_of(kind: CollectiveKind, source: StridedArray, count: int) -> int:
     """The elements that one device is sent."""
     size = prod(source.shape)
@@ -210,8 +227,16 @@ def _room_bytes(kind: CollectiveKind, source: StridedArray, count: int, form: Ro
     if form == "words":
         part = word_stride(kind, source, count) * _WORD_BYTES
         return part if isinstance(kind, Permute) else count * part
-    part = stride_of(kind, source, count) * source.buffer.type.dtype.itemsize
+    stride = (
+        chunk_of(source, count) if in_parts(kind, source, count) else stride_of(kind, source, count)
+    )
+    part = stride * source.buffer.type.dtype.itemsize
     return part if isinstance(kind, Permute) else count * part
+
+
+def chunk_of(source: StridedArray, count: int) -> int:
+    """The elements that one of several devices folds for all; the last has what is left."""
+    return round_up(ceil_div(prod(source.shape), count), VECTOR_BYTES)
 
 
 def _start(line: int, number: int) -> str:

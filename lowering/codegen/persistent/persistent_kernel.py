@@ -91,11 +91,21 @@ def persistent_text(
     phases = PhaseWriter(writer, scope, layout, exchanges, offsets, stop, turns)
     _write_body(writer, node, layout, storage, phases)
     cluster = scope.blocks if scope.clustered else 1
-    early = node.exchange is not None and scope.blocks <= FEW_BLOCKS
+    alone = node.exchange
+    early = alone is not None and scope.blocks <= FEW_BLOCKS
     text = function(declared, writer.text, scope.threads, cluster=cluster, dependents=early)
     grid, block = (scope.blocks, 1, 1), (scope.threads, 1, 1)
-    together, peers = scope.blocks > 1 and node.exchange is None, layout.peers.tables
-    return text, KernelCode(NAME, parameters, grid, block, storage.end, cluster, together, peers)
+    return text, KernelCode(
+        NAME,
+        parameters,
+        grid,
+        block,
+        storage.end,
+        cluster,
+        cooperative=scope.blocks > 1 and alone is None,
+        peers=layout.peers.tables,
+        in_turn=alone is not None,
+    )
 
 
 def _write_body(

@@ -6,6 +6,7 @@ Nothing here waits for the device, except behind a full queue of loops.
     executable         the same of a Plan on a device
     stream_graph       the graph for one stream: binding, updating, launching
     fast_call          the same for the usual arguments, as a generated function
+    addressed_call     the same for memory of another library, by its addresses alone
     arguments          what a call passes, as device addresses
     donated_arguments  arguments that outputs are written over
     address_updates    exec parameter updates of the nodes that hold changed addresses

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 from weakref import WeakMethod
 
+from lowering.cuda.calls.addressed_call import AddressedCall, addressed_call
 from lowering.cuda.calls.arguments import check_type
 from lowering.cuda.calls.fast_call import (
     StreamCall,
@@ -118,6 +119,10 @@ class GraphExecutable:
                 if self.closed or self._graphs.get(stream) is graph:
                     raise
             # The stream was left just before, and its graph is gone.
+
+    def addressed(self) -> AddressedCall | None:
+        """The call by addresses alone, on the default stream; None if there is none."""
+        return addressed_call(self._default_graph)
 
     def upload(self) -> None:
         """As `Executable.upload`: the graph for the current stream is made and uploaded.

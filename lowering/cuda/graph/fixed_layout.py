@@ -5,7 +5,7 @@ small inputs | pointer table | workspaces of kernels | pointer arrays | placehol
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 
 from lowering.cuda.compilation.plan_code import PlanCode
 from lowering.cuda.graph.pointer_table import table_bytes
@@ -76,11 +76,14 @@ class FixedLayout:
 
         put("small inputs", slots_bytes(list(values.values())))
         table = put_aligned("pointer table", table_bytes(plan.indirect))
-        workspaces = {
-            node: put_aligned("workspace", kernel.workspace_bytes)
-            for node, kernel in code.unit.kernels.items()
-            if kernel.workspace_bytes
-        }
+        starts: dict[Hashable, int] = {}
+        workspaces: dict[Node, int] = {}
+        for node, kernel in code.unit.kernels.items():
+            if kernel.workspace_bytes:
+                key = kernel.workspace_key(node)
+                if key not in starts:
+                    starts[key] = put_aligned("workspace", kernel.workspace_bytes)
+                workspaces[node] = starts[key]
         end = round_up(end, ALIGNMENT)
         arrays = {
             node: put("pointer arrays", pointers_bytes(node.call))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from lowering.cuda.calls.graph_executable import GraphExecutable
+from lowering.cuda.effects.callback_thread import require_not_awaited
 from lowering.cuda.memory.pool import CudaBuffer
 from lowering.cuda.open_devices import OpenDevice
 from lowering.cuda.recipe.misfit import MisfitError, require_fitting
@@ -30,17 +31,20 @@ class RecipeExecutable(GraphExecutable):
         device: OpenDevice,
         lower: Callable[[], Any],
     ) -> None:
-        """`data` gives cubins and constants by name, and `lower` an executable of the program.
+        """`data` gives cubins and constants by name, and `lower` the program as it is lowered.
 
         Raises:
             MisfitError: the recipe is not for the device, or for what is installed.
             OutOfMemoryError: the device has not enough memory.
+            CallbackDeadlockError: a kernel waits for the callback that this thread runs.
         """
         self._recipe, self._data, self._lower = recipe, data, lower
-        self._lowered: Any = None
+        self._compiled: Any = None
         super().__init__(device)
 
     def _make(self) -> None:
+        require_not_awaited("to load code may wait for what runs")
+        self._device.timeline.settle_loops()
         require_fitting(self._recipe, self._device, self._data)
         try:
             self._open_first(LoadedRecipe.load(self._recipe, self._data, self._device))
@@ -52,14 +56,14 @@ class RecipeExecutable(GraphExecutable):
     @property
     def _other(self) -> Any:
         """The executable of the program."""
-        if self._lowered is None:
-            self._lowered = self._lower()
-        return self._lowered
+        if self._compiled is None:
+            self._compiled = self._lower().compile().executable
+        return self._compiled
 
     @property
     def plan(self) -> Any:
-        """The Plan that the program has on this device."""
-        return self._other.plan
+        """The Plan of the program."""
+        return self._lower().plan
 
     def export_graph(
         self, arguments: Sequence[Any], *, programmatic_edges: bool = True

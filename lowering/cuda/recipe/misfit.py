@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any, get_args
 
@@ -9,6 +10,9 @@ from lowering.cuda.compilation.compile import object_code
 from lowering.cuda.open_devices import OpenDevice
 from lowering.cuda.recipe.recipe import Recipe
 from lowering.plan.target.features import Feature, declared
+
+_SCHEDULES = "TRACEGRAPH_SCHEDULES"
+"""Schedules that planning is to choose, as `lowering.plan.target.overrides` reads them."""
 
 
 class MisfitError(Exception):
@@ -32,6 +36,8 @@ def require_fitting(recipe: Recipe, device: OpenDevice, data: Callable[[str], by
         wanted, here = (".".join(map(str, v)) for v in (recipe.cuda, driver.cuda_version))
         raise MisfitError(f"its code was compiled by CUDA {wanted}, and the driver is of {here}")
 
+    if os.environ.get(_SCHEDULES):
+        raise MisfitError(f"{_SCHEDULES} asks for schedules, which it has as they were")
     missing = [name for name, there in declared().items() if not there and name in recipe.needs]
     if missing:
         raise MisfitError(f"it needs {', '.join(missing)}, which TRACEGRAPH_FEATURES rules out")

@@ -26,6 +26,7 @@ from typing import Any
 
 from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.effects import Failure, PrintFormat
+from tracegraph.ir.record import record
 from tracegraph.ir.types import ArrayType
 from tracegraph.progress import Monitor
 
@@ -71,7 +72,7 @@ class Base(IntEnum):
     """No address: the number under which the ring knows print `index`."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Relocation:
     """A word of 64 bits: a base and an offset. Of a number, the offset is that number."""
 
@@ -80,7 +81,7 @@ class Relocation:
     offset: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class InputSlot:
     """Where a small input has its value in each launch: in parameters of the `load` kernel.
 
@@ -94,7 +95,7 @@ class InputSlot:
     words: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RecipeInput:
     """An argument: contiguous, in row-major order, at an address that is a multiple of `alignment`.
 
@@ -106,7 +107,7 @@ class RecipeInput:
     slot: InputSlot | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RecipeOutput:
     """A result, in new memory whose address is a multiple of 256; or written over an input.
 
@@ -117,7 +118,7 @@ class RecipeOutput:
     over: int = NONE
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Arena:
     """Scratch, besides that of libraries: its bytes; whether each launch allocates it, by a memory
     node of the graph, and frees it.
@@ -127,7 +128,7 @@ class Arena:
     per_launch: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RecipeConstant:
     """A constant: its offset from `CONSTANTS`, a multiple of 256, its bytes, the name of its data
     in the file.
@@ -155,7 +156,7 @@ class Label:
     lines: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RecipeKernel:
     """A kernel node of graph `graph`.
 
@@ -193,7 +194,7 @@ class ConditionalKind(IntEnum):
     """The body with the number of the condition runs, if there is one."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RecipeConditional:
     """A conditional node of a graph, and the numbers of its bodies."""
 
@@ -205,14 +206,14 @@ class RecipeConditional:
     label: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Allocate:
     """The memory node that allocates the arena. It is node 0, and depends on none."""
 
     label: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Free:
     """The memory node that frees the arena."""
 
@@ -220,7 +221,7 @@ class Free:
     label: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Library:
     """A call of a library, number `call`, which becomes nodes when it is captured. Others that
     depend on it depend on the last of these.
@@ -235,7 +236,7 @@ class Library:
 Node = RecipeKernel | RecipeConditional | Allocate | Free | Library
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class BufferPlace:
     """A buffer that calls of libraries access."""
 
@@ -243,7 +244,7 @@ class BufferPlace:
     type: ArrayType
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RecipeCall:
     """A call of a library: the class in `lowering.plan.calls`, and its fields as JSON, in which
     buffers are numbers in `buffers`.
@@ -262,7 +263,7 @@ class RecipeCall:
     moving: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Recipe:
     """A graph for devices of one architecture.
 

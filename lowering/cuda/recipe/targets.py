@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from lowering.cuda.libraries.loading import load_early
 from lowering.cuda.recipe.recipe import Recipe, RecipeKernel
 from lowering.cuda.recipe.stored import recipe_from_json, recipe_to_json
-from tracegraph.errors import MalformedTargetError
+from tracegraph.errors import ExportVersionError, MalformedTargetError
 from tracegraph.staging.interfaces import Executable
 from tracegraph.staging.program_function import StoredTarget
 
@@ -56,9 +57,7 @@ def load_target(
     targets: Mapping[str, StoredTarget], device: OpenDevice, planned: Callable[[], Any]
 ) -> Executable | str:
     """As `Compiler.load_target`, for an open device."""
-    from lowering.cuda.recipe.executable import RecipeExecutable
     from lowering.cuda.recipe.misfit import MisfitError
-    from tracegraph.errors import ExportVersionError
 
     arch = device.driver.arch
     target = targets.get(arch)
@@ -66,6 +65,9 @@ def load_target(
         return f"the file has code for {', '.join(sorted(targets))}, and {device.name} is {arch}"
     try:
         recipe = recipe_of(target)
+        load_early(call.kind for call in recipe.calls)
+        from lowering.cuda.recipe.executable import RecipeExecutable
+
         make = partial(RecipeExecutable, recipe, target.data.__getitem__, device, planned)
         return make()
     except (MisfitError, ExportVersionError) as misfit:

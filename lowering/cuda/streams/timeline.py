@@ -165,7 +165,7 @@ class Timeline:
         finally:
             if calls is not None:
                 calls.mark_end()
-        pending.passed()
+        self._begun(pending)
         if effects is not None and effects.shows:
             self.watcher.follow(effects, pending.passed, self.default_timeline._prints)
         return pending
@@ -179,8 +179,6 @@ class Timeline:
         self._launched += 1
         together = place.together
         pending = InFlightLaunch(self._launched, self.driver.record, effects, start, flag, together)
-        if together is not None:
-            together.launches.append((self, pending))
         self.in_flight.append(pending)
         return pending
 
@@ -197,8 +195,14 @@ class Timeline:
             return None
         with self._lock:
             pending = self._new_pending()
-            pending.passed()
+            self._begun(pending)
             return pending
+
+    def _begun(self, pending: InFlightLaunch) -> None:
+        """Record the event behind a launch; then its peers may look at it."""
+        pending.passed()
+        if pending.together is not None:
+            pending.together.launches.append((self, pending))
 
     def hold(self, event: Event, *owners: Any) -> None:
         """Keep objects until an event of this stream has passed."""

@@ -141,14 +141,18 @@ class CollectiveCall(LibraryCall):
 
     @property
     def stored_bytes(self) -> int:
-        """What a kernel stores into the memory of other devices, and of its own."""
+        """What a kernel stores into the memory of other devices, and of its own, where each is sent
+        all that it needs at once.
+        """
         pairs = zip(self.kinds, self.sources, strict=True)
         return sum([x.nbytes * (self.count if kind.sends_all else 1) for kind, x in pairs])
 
     @property
     def may_be_kernel(self) -> bool:
         """Whether a kernel of its own carries it out, where devices reach one another's memory."""
-        return self.stored_bytes <= KERNEL_BYTES
+        pairs = zip(self.kinds, self.sources, strict=True)
+        folded = sum([x.nbytes for kind, x in pairs if isinstance(kind, AllReduce)])
+        return self.stored_bytes - max(self.count - 2, 0) * folded <= KERNEL_BYTES  # in two parts
 
     @property
     def travels_as_words(self) -> bool:

@@ -12,10 +12,8 @@ from lowering.plan.target.target import Target
 
 @contextmanager
 def without_libraries(target: Target) -> Iterator[Target]:
-    """Within the context, Plans for the target that this returns call a library only for what we
-    have no kernels for: Fourier transforms.
-    """
+    """Within the context, Plans for the target that this returns call no library."""
     policy = target.lapack
     lapack = None if policy is None else replace(policy, least={}, at_once={})
-    with override(replace(declared(), products="nests")):
-        yield replace(target, lapack=lapack)
+    with override(replace(declared(), products="nests", factorizations=None)):
+        yield replace(target, lapack=lapack, transforms=False)

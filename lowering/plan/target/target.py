@@ -356,13 +356,14 @@ class Target:
     are the ops of matrices that the backend has library calls for; of others, it runs the programs
     in `lowering.algorithms`: with LAPACK's routines where it has these, and the policy `lapack`
     says so. `programs` says for which matrices a program is faster than the library call. The
-    policy `operands` says which products and Fourier transforms have arguments in place. Where it
-    `overwrites_spectra`, an inverse transform to real numbers needs frequencies of its own, whose
-    imaginary parts are 0 where they must be. With `sort_scratch`, sorting takes scratch memory of
-    the Plan. From `sorted_updates` on, updates that need an order are sorted by element. With
-    `graphs`, Plans are launched as CUDA graphs, which have nodes for arguments and memory besides
-    the work. `motion` says what leaves loops, and `recurrences` which scans run in chunks.
-    `rates` are the limits that reports compare a Plan's work with, where they are known.
+    policy `operands` says which products and Fourier transforms have arguments in place. Without
+    `transforms`, the latter are programs, too. Where it `overwrites_spectra`, an inverse transform
+    to real numbers needs frequencies of its own, whose imaginary parts are 0 where they must be.
+    With `sort_scratch`, sorting takes scratch memory of the Plan. From `sorted_updates` on, updates
+    that need an order are sorted by element. With `graphs`, Plans are launched as CUDA graphs,
+    which have nodes for arguments and memory besides the work. `motion` says what leaves loops, and
+    `recurrences` which scans run in chunks. `rates` are the limits that reports compare a Plan's
+    work with, where they are known.
     """
 
     costs: Costs
@@ -374,6 +375,7 @@ class Target:
     programs: ProgramPolicy = field(default_factory=lambda: ProgramPolicy({}, 0))
     lapack: LapackPolicy | None = None
     operands: OperandPolicy | None = None
+    transforms: bool = True
     overwrites_spectra: bool = False
     sort_scratch: bool = True
     sorted_updates: float = inf

@@ -68,9 +68,10 @@ def test_kernels_give_what_the_reference_gives(
 
 @each_case
 def test_kernels_compile(op: Op, form: FactorizationForm) -> None:
-    """The front end checks those of all samples; there is machine code of the first one's."""
+    """The front end checks those of all samples; there is machine code of some ops' first one."""
     samples = samples_of(op)
     with override(factorizations=form):
-        one, all_ = (lowered(*of_all(op, some), device="cuda") for some in (samples[:1], samples))
-        assert_front_end_accepts(all_.source)
-        assert len(cubin(one.source, "sm_90").code) > 0
+        assert_front_end_accepts(lowered(*of_all(op, samples), device="cuda").source)
+        if op.name in ("lu", "qr", "svd"):
+            one = lowered(*of_all(op, samples[:1]), device="cuda")
+            assert len(cubin(one.source, "sm_90").code) > 0

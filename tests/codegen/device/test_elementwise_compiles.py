@@ -55,14 +55,14 @@ HALVES = [case for case in CASES if any(h in f"{pointers(case)}" for h in ("half
     ("arch", "cases"), [("sm_90", CASES[::2]), ("sm_80", HALVES[::2])], ids=["sm_90", "sm_80"]
 )
 def test_templates_compile_for_gpus(arch: str, cases: Sequence[Case]) -> None:
-    """The front end checks every second case; there is machine code of one for each template.
+    """The front end checks every second case; there is machine code of every second template.
 
     Before sm_90 the device sources have other instructions for 16-bit floats.
     """
     assert len(cases) > 100
     kernels = "\n".join(_kernels(cases))
     assert_front_end_accepts(preamble(kernels) + kernels, arch)
-    kernels = "\n".join(_kernels({template(case): case for case in cases}.values()))
+    kernels = "\n".join(_kernels([*{template(case): case for case in cases}.values()][::2]))
     assert cubin(preamble(kernels) + kernels, arch).code
 
 

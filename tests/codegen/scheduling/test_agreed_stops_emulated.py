@@ -1,4 +1,4 @@
-"""Devices whose loops are one kernel with exchanges agree about the step behind which they stop."""
+"""Devices whose kernels exchange arrays agree about the step behind which they stop."""
 
 from __future__ import annotations
 
@@ -23,18 +23,21 @@ PAIR = Mesh(2, "x", device="cuda")
 
 
 @pytest.mark.parametrize(
-    ("fun", "small", "scope"),
+    ("fun", "loops", "small", "scope"),
     [
-        (by_sums, 4096, Scope(1, 64)),
-        (by_halos, 0, Scope(3, 32)),
-        (beside_own_loops, 4096, Scope(1, 1)),
+        (by_sums, "one_kernel", 4096, Scope(1, 64)),
+        (by_halos, "one_kernel", 0, Scope(3, 32)),
+        (beside_own_loops, "one_kernel", 4096, Scope(1, 1)),
+        (by_sums, "unrolled", 4096, None),
+        (by_halos, "unrolled", 0, None),
     ],
 )
 def test_all_stop_behind_the_same_step(
-    fun, small, scope, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    fun, loops, small, scope, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Loops in a kernel, or with exchanges that are kernels of their own."""
     monkeypatch.setattr("lowering.plan.calls.collectives.SMALL_BYTES", small)
-    with override(loops="one_kernel", scope=scope):
+    with override(loops=loops, scope=scope):
         mesh = EmulatedMesh(fun, PAIR, P("x"), P("x"), np.ones(8), folder=tmp_path)
     stops = [device.emulator.stop for device in mesh._devices]
     for number, seed in ((1, 0), (0, 7)):

@@ -135,7 +135,7 @@ def test_kernels_of_all_dtypes_compile() -> None:
     assert_front_end_accepts(source_of(DTYPES))
 
 
-@pytest.mark.parametrize(("arch", "dtypes"), [("sm_80", ["b1", "c8"]), ("sm_90", ["f4", "c16"])])
+@pytest.mark.parametrize(("arch", "dtypes"), [("sm_80", ["b1"]), ("sm_90", ["c8"])])
 def test_there_is_machine_code_of_kernels(arch: str, dtypes: Any) -> None:
     assert len(cubin(source_of(dtypes), arch).code) > 0
 

@@ -98,13 +98,15 @@ def test_results_have_the_bits_of_jit(run_arrays: Path, tmp_path: Path, name: st
 def test_own_kernels_take_the_place_of_libraries(run_arrays: Path, tmp_path: Path) -> None:
     a, b = normal(96, 512), normal(512, 96)
 
-    def solved(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        return np.linalg.solve(a @ b + 200 * np.eye(96, dtype=a.dtype), b[:96])
+    def solved(a: np.ndarray, b: np.ndarray) -> Any:
+        return np.linalg.solve(a @ b + 200 * np.eye(96, dtype=a.dtype), b[:96]), np.fft.rfft2(a)
 
     written(tmp_path, solved, a, b, libraries=False)
     subprocess.run([run_arrays, tmp_path], check=True)
-    made = np.fromfile(tmp_path / "out0", np.float32).reshape(96, 96)
-    np.testing.assert_allclose(made, solved(a.astype(float), b.astype(float)), atol=1e-4)
+    for number, expected in enumerate(solved(a.astype(float), b.astype(float))):
+        dtype = np.float32 if number == 0 else np.complex64
+        made = np.fromfile(tmp_path / f"out{number}", dtype).reshape(expected.shape)
+        np.testing.assert_allclose(made, expected, atol=1e-6 * 96**2)
 
 
 def test_a_failed_check_is_told(run_arrays: Path, tmp_path: Path) -> None:

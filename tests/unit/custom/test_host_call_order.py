@@ -67,7 +67,7 @@ def test_passes_move_no_read_across_a_call(name: str) -> None:
 @each_program
 @pytest.mark.parametrize("way", [None, *LOWERINGS])
 def test_plans_for_a_gpu_read_the_same_in_any_order_of_nodes(name: str, way: str | None) -> None:
-    for seed in (None, 0, 1):
+    for seed in (None, 1):
 
         def run(stage: Traced, memory: Memory, seed: int | None = seed) -> Any:
             plan = (

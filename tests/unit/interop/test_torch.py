@@ -55,7 +55,7 @@ def test_the_backward_pass_is_made_of_what_the_call_keeps(body: Any, kept: Any) 
     out = f(x, w)
     node = out.grad_fn
     first = [tuple(t.shape) for t in node.saved_tensors[2 : 2 + node.counts[1]]]
-    assert node.half is not None
+    assert node.layout.half is not None
     assert kept is None or first == kept
     ct = torch.randn(out.shape, dtype=out.dtype)
     found = torch.autograd.grad(out, (x, w), ct, retain_graph=True)

@@ -1,7 +1,7 @@
 """Writing of flat files: a recipe with its cubins and constants, as one sequence of bytes.
 
-What C cannot have is refused here, with the user's line: calls of libraries, whose kernels are in
-the libraries, and prints, which a thread of Python shows.
+What C cannot have is refused here, with the user's line: calls of libraries, which are captured
+again by whoever loads a recipe, and prints, which a thread of Python shows.
 """
 
 from __future__ import annotations
@@ -37,7 +37,6 @@ from lowering.cuda.recipe.recipe import (
     Relocation,
 )
 from lowering.cuda.recipe.targets import recipe_of
-from lowering.plan.calls.fourier import FourierTransform
 from lowering.plan.nests.rounding import round_up
 from tracegraph.errors import UnsavableError
 from tracegraph.ir.types import ArrayType
@@ -126,8 +125,9 @@ def flat_file(
     for function in recipe.functions:
         code_number = used.index(function.code)
         records.add("function", code=code_number, name=records.text(function.name))
+    starts = {name: records.data(data[name]) for name in {c.data: None for c in recipe.constants}}
     for constant in recipe.constants:
-        start = records.data(data[constant.data])
+        start = starts[constant.data]
         records.add("constant", offset=constant.offset, nbytes=constant.nbytes, data=start)
     for graph in recipe.conditions:
         records.add("condition", graph=graph)
@@ -167,15 +167,11 @@ def flat_file(
 def _refuse(recipe: Recipe) -> None:
     for node in recipe.nodes:
         if isinstance(node, Library):
-            label, call = recipe.labels[node.label], recipe.calls[node.call]
-            instead = (
-                "there are no kernels of our own for it"
-                if call.kind == FourierTransform.__name__
-                else "libraries=False computes it by kernels instead"
-            )
+            label = recipe.labels[node.label]
             raise UnsavableError(
                 f"{recipe.name} has {label.name} at {label.lines}, which a library of NVIDIA "
-                f"computes; a program for C calls no library: {instead}"
+                "computes; a program for C calls no library: libraries=False computes it by "
+                "kernels of our own instead"
             )
     for printed in recipe.prints:
         raise UnsavableError(

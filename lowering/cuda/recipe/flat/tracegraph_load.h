@@ -963,7 +963,7 @@ static tg_status tg_word(tg_program *p, uint32_t node, uint32_t cell) {
   return TG_OK;
 }
 
-/* Whether a kernel takes these words. It may take more, of which the driver reads what is behind. */
+/* Whether a kernel takes these words. If it takes more, the driver reads those behind. */
 static tg_status tg_check_kernel(tg_program *p, const struct tg_node_record *node) {
   size_t offset, size;
   for (uint32_t i = 0; i < node->parameter_count; ++i) {

@@ -10,7 +10,7 @@ import tracegraph
 from tests.fakes.foreign_arrays import Owner
 from tracegraph.arrays.known_arrays import lent
 from tracegraph.arrays.lent_memory import LEGACY_STREAM
-from tracegraph.errors import CapturingStreamError
+from tracegraph.errors import CapturingStreamError, ClosedError
 
 
 def array(backend, stream=0, *, shape=(1000,), offset=0, strides=None, ordinal=0):
@@ -102,7 +102,7 @@ def test_results_are_written_to_given_addresses(backend, stream):
     both = tracegraph.jit(lambda x: (x * 2, np.cumsum(x)), device="cuda:0")
     x, _ = array(backend, stream or 0)
 
-    def run(compiled, leaves):
+    def run(_, compiled, leaves):
         return compiled.executable.launch_into(leaves, [1 << 50, 1 << 51])
 
     with tracegraph.stream(stream or LEGACY_STREAM):
@@ -111,3 +111,28 @@ def test_results_are_written_to_given_addresses(backend, stream):
     values = {value for graph in driver.graphs for node in graph.nodes for value in node.values}
     assert {1 << 50, 1 << 51} <= values
     assert both.stats()["launches"] == 2
+
+
+def test_a_call_by_address_is_made_where_nothing_else_is_to_be_done(backend):
+    driver = backend.device.driver
+    scaled = tracegraph.jit(lambda x, s: x * s, device="cuda:0")
+    x, _ = array(backend)
+    executable = scaled.through((x, 2.0), lambda _, compiled, leaves: compiled.executable)
+    launch, pointer = executable.addressed(), x.memory.pointer
+    assert launch([pointer, 0, 1 << 50], [(1, 3.0)])
+    assert not launch([pointer + 4, 0, 1 << 50], [(1, 3.0)])
+    assert not launch([pointer, pointer, 1 << 50], [(0, 3.0)])
+    assert driver.count("launch") == 1
+    words = [value for node in driver.graphs[0].nodes for value in node.values]
+    assert np.float64(3.0).view(np.int64) in words
+    assert {pointer, 1 << 50} <= set(driver.graphs[0].nodes[-1].values)
+    backend.device.timeline.hold(lambda: False, x)
+    assert not launch([pointer, 0, 1 << 50], [(1, 3.0)])
+    backend.device.timeline.held.clear()
+    executable.close()
+    with pytest.raises(ClosedError):
+        launch([pointer, 0, 1 << 50], [(1, 3.0)])
+    counted = tracegraph.jit(lambda x: tracegraph.while_loop(np.all, np.sin, x), device="cuda:0")
+    assert (
+        counted.through((x,), lambda _, compiled, leaves: compiled.executable.addressed()) is None
+    )

@@ -19,6 +19,7 @@ from lowering.cuda.libraries import nccl
 from lowering.cuda.streams import launched_together
 from lowering.plan.nodes import launched
 from lowering.plan.persistent_kernel import PersistentKernelNode
+from lowering.plan.target.overrides import override
 from lowering.testing.recording_backend import RecordingBackend
 from tracegraph import Mesh, PartitionSpec, errors, shard
 from tracegraph.concurrency.each_in_a_thread import each_in_a_thread
@@ -95,9 +96,11 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> Compiled:
         backend.device.driver.library_kinds = kinds
         mesh = Mesh(2, "of_two", device="cuda")  # a name that no other test gives
         specs = P("of_two"), (P("of_two"), P())
-        plan = tracegraph.jit(shard(halve, mesh=mesh, in_specs=specs[0], out_specs=specs[1]))
+        mapped = shard(halve, mesh=mesh, in_specs=specs[0], out_specs=specs[1])
+        with override(collectives="library"):
+            plan = tracegraph.jit(mapped).lower(X).plan
         of_mesh = MeshBackend(mesh, [backend])
-        executable = of_mesh.compile(plan.lower(X).plan)
+        executable = of_mesh.compile(plan)
         of_mesh._connected().communicators.of(0, ("of_two",))  # as a library would
         return other, library, backend, executable
 

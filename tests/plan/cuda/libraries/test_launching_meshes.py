@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
 from threading import Event, Thread
 from typing import Any
@@ -20,6 +21,7 @@ from lowering.plan.calls.rendezvous import place
 from lowering.plan.target.features import override
 from lowering.testing.recording_backend import RecordingBackend
 from tracegraph import Mesh, PartitionSpec, errors, shard
+from tracegraph.concurrency import hold_ups
 
 P = PartitionSpec
 X = np.ones(4)
@@ -142,6 +144,37 @@ def test_threads_launch_on_common_devices_one_after_the_other(
     one([X])
     second.join()
     assert launches == ["one", "one", "other", "other"]
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_what_may_wait_for_a_device_is_put_off_until_all_are_launched(
+    fails: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    executable, done = compiled(), list[str]()
+
+    def load() -> None:
+        with hold_ups.alone_in_driver():
+            done.append("loaded")
+
+    loading = Thread(target=load)
+
+    def drop() -> None:
+        dropping = Thread(target=hold_ups.free, args=(partial(done.append, "freed"),))
+        dropping.start()
+        dropping.join()
+        loading.start()
+        with hold_ups.alone_in_driver():
+            done.append("launched")
+        if fails:
+            raise MemoryError
+
+    before(executable, 1, drop, monkeypatch)
+    with pytest.raises(MemoryError) if fails else nullcontext():
+        executable([X])
+    loading.join()
+    assert done[0] == "launched"
+    assert sorted(done) == ["freed", "launched", "loaded"]
+    assert executable.closed == fails
 
 
 def test_a_build_that_fails_on_one_device_leaves_the_others(

@@ -117,7 +117,7 @@ def test_the_same_program_makes_the_same_target() -> None:
 
 
 @pytest.mark.usefixtures("uncompiled")
-def test_what_does_not_fit_is_said() -> None:
+def test_what_does_not_fit_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     target = stored(plan_of("branches"))
     device = RecordingDevice(RecordingDriver())  # type: ignore[abstract]
 
@@ -128,6 +128,9 @@ def test_what_does_not_fit_is_said() -> None:
     assert "it is for sm_90, and cuda:0 is" not in str(why())
     with override(conditional_nodes=False):
         assert "conditional_nodes" in why()
+    with monkeypatch.context() as patched:
+        patched.setenv("TRACEGRAPH_SCHEDULES", "unrolled-loops=4")
+        assert "asks for schedules" in why()
     device.driver.cuda_version = (12, 9)
     assert why().startswith("its code was compiled by CUDA 13")
     lacking = RecordingDevice(RecordingDriver(), ["body_updates"])  # type: ignore[abstract]

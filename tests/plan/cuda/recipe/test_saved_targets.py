@@ -196,3 +196,12 @@ def test_after_a_reset_the_target_is_loaded_again(backend: RecordingBackend) -> 
     loaded(x, 3)
     stats = loaded.jitted.stats()
     assert (stats["traces"], stats["builds"], stats["evictions"]) == (0, 2, 1)
+
+
+def test_what_the_last_call_did(backend: RecordingBackend) -> None:
+    loaded = tracegraph.load(bytes(exported()), device="cuda")
+    loaded(np.ones(4096, np.float32), 3)
+    call = loaded.jitted.last_call()
+    assert call is not None
+    assert [each.handling for each in call.operands] == ["copied", "by value"]
+    assert backend.device.driver.count("instantiate") == 1

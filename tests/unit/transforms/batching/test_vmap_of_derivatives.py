@@ -76,7 +76,7 @@ def test_vmap_of_a_hessian(program: Any) -> None:
 
 @pytest.mark.parametrize("op", SMOOTH, ids=lambda op: op.name)
 def test_tangents_and_cotangents_of_batched_ops(op: Op) -> None:
-    for case in cases(op, np.float64)[:4]:
+    for case in cases(op, np.float64)[:2]:
         for active in case.subsets():
             function = case.of(active)
             at = [np.asarray(case.operands[i]) for i in active]
