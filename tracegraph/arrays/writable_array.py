@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sys import getrefcount
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -19,7 +19,6 @@ from tracegraph.tracing.views import TracerView, root_of
 if TYPE_CHECKING:
     from typing import Self
 
-    from tracegraph.arrays.array import Array, Placement
     from tracegraph.arrays.device_buffer import DeviceBuffer
 
 
@@ -37,7 +36,7 @@ class WritableArray(LocalWrites):
     )
 
     memory: Any
-    placement: Placement | None
+    placement: Any
     _type: ArrayType
     _exported: DeviceBuffer
     """Memory that was exported to another library, whose work on it is not known. It stays
@@ -46,7 +45,7 @@ class WritableArray(LocalWrites):
     """On a device: whether it is no view, and may be written to."""
     _alias: TracerView | None
     _axis_order: tuple[int, ...] | None
-    _views: WeakValueDictionary[int, Array]
+    _views: WeakValueDictionary[int, WritableArray]
     """On a device: all views of it, also of views, by their ids."""
     _place: tuple[WritableArray, Plain | None]
     _stale: bool
@@ -111,27 +110,27 @@ class WritableArray(LocalWrites):
             _ = _outermost(self).data  # raises if it was donated
             raise errors.ImmutableArrayError(operation, instead)
 
-    def own(self) -> Array:
+    def own(self) -> Self:
         """An Array of the same elements that may be written to, and is not changed with this one.
 
         On a device, the two are one buffer until one of them is written to.
         """
         data = self.data
         if isinstance(data, np.ndarray):
-            copied: Array = self.copy()
+            copied: Self = self.copy()
             return copied
-        handle: Array = self.placed(data, self._type, self.placement)
+        handle: Self = self.placed(data, self._type, self.placement)
         return handle.local()
 
-    def kept(self) -> Array:
+    def kept(self) -> Self:
         """An Array of the same elements that no write changes; itself if nothing can."""
-        data, array = self.data, cast("Array", self)
+        data = self.data
         if isinstance(data, np.ndarray):
             may_change = data.flags.writeable
             if isinstance(data.base, np.ndarray):
                 may_change = may_change or data.base.flags.writeable
-            return self.own() if may_change else array
-        return self.own() if self.remembers_views else array
+            return self.own() if may_change else self
+        return self.own() if self.remembers_views else self
 
     def _store(self, value: Any) -> None:
         self[...] = value
@@ -208,7 +207,7 @@ class WritableArray(LocalWrites):
         """Note the index, if it is of ints and slices, at which a view was read from its base."""
         self._place = (base, plain(index if isinstance(index, tuple) else (index,)))
 
-    def renew(self, memory: DeviceBuffer, where: Placement | None) -> None:
+    def renew(self, memory: DeviceBuffer, where: Any) -> None:
         """Take other elements, of the same type, as it was written to: its views are stale."""
         self.memory, self.placement = memory, where
         for view in list(getattr(self, "_views", {}).values()):
