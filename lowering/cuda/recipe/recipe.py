@@ -193,6 +193,11 @@ class ConditionalKind(IntEnum):
     SWITCH = 2
     """The body with the number of the condition runs, if there is one."""
 
+    @property
+    def word(self) -> str:
+        """What drivers and flat files call it: ``"if_else"``, ``"while"`` or ``"switch"``."""
+        return self.name.lower()
+
 
 @record
 class RecipeConditional:
