@@ -185,6 +185,10 @@ def test_misuse_is_named() -> None:
         tracegraph.torch.wrap(3)
     with pytest.raises(errors.UnsupportedArgumentError, match="of type str"):
         wrapped(torch.ones(2, 2), "a")
+    either = tracegraph.torch.wrap(lambda x: {"row": x} if x.ndim == 1 else {"rows": x})
+    assert list(either(torch.ones(2))) == ["row"]
+    with pytest.raises(TypeError, match="return the same, or wrap a function for each"):
+        either(torch.ones(2, 2))
 
 
 def test_a_function_that_nobody_has_is_freed() -> None:
