@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from enum import IntEnum
-from typing import Any
+from typing import Any, Literal, cast
 
 from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.effects import Failure, PrintFormat
@@ -194,9 +194,9 @@ class ConditionalKind(IntEnum):
     """The body with the number of the condition runs, if there is one."""
 
     @property
-    def word(self) -> str:
-        """What drivers and flat files call it: ``"if_else"``, ``"while"`` or ``"switch"``."""
-        return self.name.lower()
+    def word(self) -> Literal["if_else", "switch", "while"]:
+        """What drivers and flat files call it."""
+        return cast(Any, self.name.lower())  # type: ignore[no-any-return]
 
 
 @record

@@ -54,7 +54,7 @@ def _record(document: Any, arrays: Arrays, known: Sequence[Made]) -> Record:
     values = [_read(document[field.name], arrays, known) for field in fields(kind)]
     record: Record = kind(*values)
     if not _is_whole(record):
-        raise MalformedProgramError(f"fields of a function, {kind.__name__}")
+        raise MalformedProgramError(f"a field of a {kind.__name__} has a value that none can have")
     return record
 
 
