@@ -40,6 +40,8 @@ ALIGNMENT = 256
 
 Extents = tuple[int, int, int]
 
+ConditionalWord = Literal["if_else", "switch", "while"]
+
 
 class Base(IntEnum):
     """What the offset of a `Relocation` is added to; `index` says which one of several."""
@@ -194,9 +196,9 @@ class ConditionalKind(IntEnum):
     """The body with the number of the condition runs, if there is one."""
 
     @property
-    def word(self) -> Literal["if_else", "switch", "while"]:
+    def word(self) -> ConditionalWord:
         """What drivers and flat files call it."""
-        return cast(Any, self.name.lower())  # type: ignore[no-any-return]
+        return cast(ConditionalWord, self.name.lower())
 
 
 @record
