@@ -159,7 +159,7 @@ def _is_kernel(
 
 
 def _are_texts(texts: tuple[Any, ...], count: int) -> bool:
-    """Whether they are expressions of so many operands, by kinds of dtypes."""
+    """Whether they are expressions of `count` operands, by kinds of dtypes."""
     operands = [f"a{n}" for n in range(count)]
     for kind, text in texts:
         if kind not in "biufc" or len(kind) != 1:
@@ -177,7 +177,7 @@ def _extents(shape: tuple[Any, ...]) -> tuple[int, ...]:
 def _takes(traced: Any, types: Sequence[ArrayType], results: int | None) -> bool:
     """Whether a function, if there is a program of it, takes these types.
 
-    It has so many results, or None: as many as are not marked as zero.
+    `results` is the number of its results; None: those that are not marked as zero.
     """
     if not isinstance(traced, FunctionProgram):
         return False
