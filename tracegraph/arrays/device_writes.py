@@ -94,7 +94,7 @@ def write(array: Any, index: Any, value: Any) -> None:
     own, where = root.data, root.placement
     given = [x.copy() if getattr(x, "memory", None) is own else x for x in arguments]
     del own
-    root.renew(_writer(steps, template)(root, *given).memory, where)
+    root.renew(_writer(root.axis_order, steps, template)(root, *given).memory, where)
 
 
 def _separated(
@@ -137,12 +137,18 @@ def _static(entry: Any) -> Any:
 
 
 @lru_cache(maxsize=4096)
-def _writer(steps: tuple[_Step, ...], template: tuple[Any, ...]) -> Callable[..., Any]:
-    """A program (base, indices of views, arguments of the index, value) -> the base, written to."""
+def _writer(
+    order: tuple[int, ...] | None, steps: tuple[_Step, ...], template: tuple[Any, ...]
+) -> Callable[..., Any]:
+    """A program (base, indices of views, arguments of the index, value) -> the base, written to.
+
+    The `order` of the base's axes in memory decides whether NumPy's reshapes of it are views.
+    """
 
     def setitem(root: Any, *arguments: Any) -> Any:
         given = iter(arguments)
         base = view = root.copy()  # which belongs to the caller
+        base.axis_order = order
         for step in steps:
             view = _view(view, step, [next(given) for _ in range(step.indices)])
         index = tuple([_entry(entry, given) for entry in template])
