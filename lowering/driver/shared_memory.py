@@ -64,6 +64,6 @@ def opened_block(name: bytes) -> int:
     except CudaError as error:
         raise RuntimeError(
             f"this process cannot reach the GPU memory of another one ({error}), as in containers "
-            "that hide processes from one another; set TRACEGRAPH_SCHEDULES=conditional-loops in "
-            "the environment of all processes, so that loops exchange arrays by NCCL"
+            "that hide processes from one another; set TRACEGRAPH_SCHEDULES=library-collectives,"
+            "conditional-loops in the environment of all processes, so that NCCL exchanges arrays"
         ) from error

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from threading import Lock, get_ident
 
 from tracegraph.concurrency.locks import held
@@ -20,6 +20,7 @@ _through: set[int] = set()
 """The threads that hold the gate, or take part in a launch that does."""
 _put_off: deque[Callable[[], object]] = deque()
 _in_use = False
+_NOTHING = nullcontext()
 
 
 def exclude_launches() -> None:
@@ -28,16 +29,17 @@ def exclude_launches() -> None:
     _in_use = True
 
 
-@contextmanager
-def alone_in_driver() -> Iterator[None]:
+def alone_in_driver() -> AbstractContextManager[None]:
     """Within the block, a mesh is launched, or a call may wait for a device: one at a time.
 
     >>> with alone_in_driver(), alone_in_driver():
     ...     pass
     """
-    if not _in_use or get_ident() in _through:
-        yield
-        return
+    return _alone() if _in_use and get_ident() not in _through else _NOTHING
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
     try:
         with held([_gate]), taking_part():
             yield

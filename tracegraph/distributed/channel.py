@@ -144,12 +144,21 @@ class Channel:
                 self._tickets.pop(name, None)
 
     def fail(self, launch: int, device: int) -> None:
-        """Tell the others that a device has failed."""
+        """Tell the others, and those of this process that wait in the launch, that a device has
+        failed.
+        """
         with self._lock:
             if launch in self._failed or self._closed:
                 return
-            self._failed[launch] = device
+            self._note_failure(launch, device)
         self._send({"failed": launch, "device": device})
+
+    def _note_failure(self, launch: int, device: int) -> None:
+        """End the waits in a launch. The caller holds the lock."""
+        self._failed.setdefault(launch, device)
+        for each in self._tickets.values():
+            if each.launch == launch:
+                each.fail(lambda text: PeerFailedError(device, text))
 
     def stop(self, launches: Sequence[int], name: str) -> None:
         """Let all others know that an exception of this name stops launches. When this returns,
@@ -254,11 +263,7 @@ class Channel:
             return
         with self._lock:
             if "failed" in header:
-                launch, device = header["failed"], header["device"]
-                self._failed.setdefault(launch, device)
-                for each in self._tickets.values():
-                    if each.launch == launch:
-                        each.fail(lambda text: PeerFailedError(device, text))
+                self._note_failure(header["failed"], header["device"])
                 return
             answered = next(header[key] for key in ("met", "patience", "of") if key in header)
             ticket = self._tickets.get(answered)

@@ -214,7 +214,7 @@ def abandons() -> None:
 def driven_by_the_host() -> None:
     """Where the host drives loops, programs give the same, and end by abandoning their devices."""
     for fun in (by_sums, of_loops):
-        with features.override(conditional_nodes=False):
+        with features.override(conditional_nodes=False), override(loops="conditional"):
             assert_solves()
             compiled = sharded(fun, P("x"), P("x")).lower(np.ones(8)).compile()
             with tracegraph.time_limit(0.5), pytest.raises(errors.TimeLimitError):

@@ -54,7 +54,7 @@ def test_across_machines_the_host_drives_loops() -> None:
     def on_two_machines(index: int, count: int, job: int) -> Variables:
         return {**torchrun(index, count, job), "NCCL_HOSTID": f"machine{index}"}
 
-    programs = "values", "collectives", "stopped"
+    programs = "values", "stopped"
     ends = ends_of(
         *("-m", "tests.programs.of_processes", "cuda", str(GPUS // 2), *programs),
         launcher=on_two_machines,

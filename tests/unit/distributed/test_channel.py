@@ -157,6 +157,15 @@ def test_a_failed_launch_ends_in_all() -> None:
     with pytest.raises(errors.PeerFailedError):
         first.check(0, "a loop")
     first.check(1, "a loop")
+    device = partial(first.meet, "device", 0, (0, 1), (0, 0), b"", "a", "a sum", launch=1)
+
+    def fail() -> None:
+        while not first._tickets:
+            time.sleep(0.001)
+        first.fail(1, 1)
+
+    found, _ = failures(device, fail)
+    assert isinstance(found, errors.PeerFailedError), "also of the same process"
     close(members)
 
 
