@@ -79,7 +79,7 @@ def test_reverse_mode_is_the_transpose_of_forward_mode(op: Op) -> None:
 @each_smooth_op
 def test_second_derivatives_agree_with_differences(op: Op) -> None:
     rng = np.random.default_rng(3)
-    for case in wide(op):
+    for case in [case for dtype in DTYPES for case in cases(op, dtype)[::2]]:
         active = case.inexact
         function, x = case.of(active), at(case, active)
         t, s = drawn(case, active, rng), drawn(case, active, rng)
@@ -122,7 +122,7 @@ def test_the_tangent_of_a_linear_op_is_the_op(op: Op) -> None:
 def test_tangents_have_the_dtypes_of_their_values(op: Op) -> None:
     rng = np.random.default_rng(5)
     for dtype in (np.float16, bfloat16, np.float32, np.float64, np.complex64, np.complex128):
-        for case in cases(op, dtype):
+        for case in cases(op, dtype)[::2]:
             active = case.inexact
             function, x, t = case.of(active), at(case, active), drawn(case, active, rng)
             out, tangent = tracegraph.jvp(function, x, t)

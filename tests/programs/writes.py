@@ -48,7 +48,8 @@ def _view(rule: int, x: Any, k: int) -> Any:
         case 7:
             return np.expand_dims(x, k % (x.ndim + 1)) if x.ndim < 3 else x[:, k % x.shape[1]]
         case 8:
-            return x.ravel() if k else x.copy()
+            made = (x.copy, x.ravel, lambda: x.ravel("K"), lambda: x.reshape(-1, order="F"))
+            return made[k]()
         case _:
             return x.real if k else x.view(np.int64).view(np.float64)
 

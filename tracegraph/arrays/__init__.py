@@ -5,6 +5,8 @@ Arrays of any library come in, and go out by DLPack, the CUDA array interface or
 backends implement; compiled calls come from tracing's `function_table`.
 
     array, creation                the Array class; making, copying and moving Arrays
+    writable_array, device_writes  which of them may be written to, and how, with their views
+    array_views                    views, as the functions that make them see them
     typed_operators                what type checkers know of its operators
     eager                          an op applied to arguments: recorded if one is traced, else run
     leaf_types, known_arrays       what counts as an array or a number, and its type

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from sys import getrefcount
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
-from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -15,19 +13,17 @@ from tracegraph import errors, tree
 from tracegraph.arrays import dlpack
 from tracegraph.arrays.device_buffer import DeviceBuffer
 from tracegraph.arrays.device_calls import copy
-from tracegraph.arrays.device_writes import EAGER, derived, write
 from tracegraph.arrays.shard_view import ArrayShard
 from tracegraph.arrays.typed_operators import TypedOperators
+from tracegraph.arrays.writable_array import WritableArray, as_ndarray
 from tracegraph.devices import canonical_device
 from tracegraph.errors.names_elsewhere import OF_ARRAYS, answer, missing_of_array
 from tracegraph.errors.tracebacks import hide_frames
 from tracegraph.ir.types import ArrayType, row_major_strides
 from tracegraph.tracing.function_table import FUNCTIONS
-from tracegraph.tracing.local_writes import LocalWrites
 from tracegraph.tracing.operators import ArrayOperators
-from tracegraph.tracing.trace import innermost
 from tracegraph.tracing.tracer import Tracer
-from tracegraph.tracing.views import TracerView, order_of, root_of
+from tracegraph.tracing.views import order_of
 
 if TYPE_CHECKING:
     from typing import Self
@@ -68,7 +64,7 @@ class _ArrayClass(type):
         return issubclass(subclass, ArrayOperators)
 
 
-class Array(LocalWrites, TypedOperators, metaclass=_ArrayClass):
+class Array(WritableArray, TypedOperators, metaclass=_ArrayClass):
     """An n-dimensional array, in host memory or on a device.
 
     It works like an ndarray: operators, methods, indexing, and NumPy's functions, all of which
@@ -84,10 +80,7 @@ class Array(LocalWrites, TypedOperators, metaclass=_ArrayClass):
     Array([2., 3.], dtype=float64)
     """
 
-    __slots__ = (
-        *("__weakref__", "_alias", "_axis_order", "_exported", "_local", "_stale", "_type"),
-        *("_views", "memory", "placement"),
-    )
+    __slots__ = ("__weakref__",)
 
     # Ahead of ndarray in NumPy's operator dispatch, behind Tracer.
     __array_priority__ = 100
@@ -97,17 +90,6 @@ class Array(LocalWrites, TypedOperators, metaclass=_ArrayClass):
     _type: ArrayType
     placement: Placement | None
     """Type and device, as the key of a call has them; None where the memory is."""
-    _local: bool
-    """On a device: whether it is no view, and may be written to."""
-    _alias: TracerView | None
-    _axis_order: tuple[int, ...] | None
-    _views: WeakValueDictionary[int, Array]
-    """On a device: all views of it, also of views, by their ids."""
-    _stale: bool
-    """Whether its base was written to since its elements were computed: a view on a device."""
-    _exported: DeviceBuffer
-    """Memory that was exported to another library, whose work on it is not known. It stays
-    allocated and unchanged as long as this Array lives, even if the Array is donated."""
 
     def __init__(self, data: NDArray[Any] | DeviceBuffer, *, weak: bool = False) -> None:
         """Wrap `data` without a copy; an ndarray becomes read-only."""
@@ -177,13 +159,6 @@ class Array(LocalWrites, TypedOperators, metaclass=_ArrayClass):
                 "reused its memory; use that function's results, or leave it out of donate_argnums"
             )
         return self.memory
-
-    def refresh(self) -> None:
-        """Compute the elements of a view again, if its base was written to."""
-        view = self.alias
-        if self.memory is None and view is not None and getattr(self, "_stale", False):
-            fresh = derived(view)
-            self.memory, self.placement, self._stale = fresh.data, fresh.placement, False
 
     def invalidate(self) -> None:
         """Give up the memory: the array was donated."""
@@ -417,165 +392,16 @@ class Array(LocalWrites, TypedOperators, metaclass=_ArrayClass):
             data = self.data
             parts = index if isinstance(index, tuple) else (index,)
             if isinstance(data, np.ndarray) and not any(isinstance(i, Tracer) for i in parts):
-                return Array.sharing(np.asarray(data[tree.map(_as_numpy, index)]))
-            return super().__getitem__(tree.map(_static_mask, index))  # type: ignore[no-any-return]
+                return Array.sharing(np.asarray(data[tree.map(as_ndarray, index)]))
+            view: Array = super().__getitem__(tree.map(_static_mask, index))
+            if type(view) is Array and view.alias is not None:
+                view.read_at(self, index)
+            return view
         except BaseException as error:
             hide_frames(error)
             raise
 
-    # ---- writing ----
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        self.check_writable()
-        data: Any = self.memory
-        if not isinstance(data, np.ndarray):
-            del data  # a reference to memory that is written to in place if there is no other
-            write(self, index, value)
-            return
-        with np.errstate(all="ignore"):
-            data[tree.map(_as_numpy, index)] = _as_numpy(value)
-
-    def local(self) -> Self:
-        """Say that no other Array stands for these elements, so that they may be written to; return
-        this array. It has memory of its own.
-        """
-        if not isinstance(self.memory, np.ndarray):
-            self._local = not hasattr(self.memory, "blocks")
-        elif self.memory.base is None:
-            self.memory.setflags(write=True)
-        return self
-
-    @property
-    def is_local(self) -> bool:
-        """Whether it may be written to: the caller's code has made it, or it is a view of such.
-
-        Results of operations on Arrays, copies and new arrays of `tracegraph.array_api` are. In
-        host memory, it is NumPy's flag that says so, which views inherit.
-        """
-        data = self.memory
-        if isinstance(data, np.ndarray):
-            owner = data.base
-            return data.flags.writeable and (
-                not isinstance(owner, np.ndarray) or owner.flags.writeable
-            )
-        root: Any = self
-        while root.alias is not None:
-            if root.alias.read_only is not None:
-                return False
-            root = root.alias.base
-        return root.memory is not None and getattr(root, "_local", False)
-
-    def check_writable(self, operation: str = "`x[index] = value`", instead: str = "") -> None:
-        """Raise unless an operation may write to it; `instead` says what to do where it may not.
-
-        Raises:
-            ImmutableArrayError: it is not local; or a function is traced, which captures it as it
-                is.
-            DonatedArrayError: it was donated.
-        """
-        if innermost.trace is not None or not self.is_local:
-            _ = _outermost(self).data  # raises if it was donated
-            raise errors.ImmutableArrayError(operation, instead)
-
-    def own(self) -> Array:
-        """An Array of the same elements that may be written to, and is not changed with this one.
-
-        On a device, the two are one buffer until one of them is written to.
-        """
-        data = self.data
-        if isinstance(data, np.ndarray):
-            return self.copy()
-        return Array.placed(data, self._type, self.placement).local()  # type: ignore[arg-type]
-
-    def kept(self) -> Array:
-        """An Array of the same elements that no write changes; itself if nothing can."""
-        data = self.data
-        if isinstance(data, np.ndarray):
-            may_change = data.flags.writeable
-            if isinstance(data.base, np.ndarray):
-                may_change = may_change or data.base.flags.writeable
-            return self.own() if may_change else self
-        return self.own() if self.remembers_views else self
-
-    def _store(self, value: Any) -> None:
-        self[...] = value
-
-    def _replaced(self, result: Any, name: str, other: Any) -> Any:
-        """`x += y` writes to `x`, if it is local; else, and if `y` is traced, `x` is rebound."""
-        if type(result) is not Array or innermost.trace is not None or not self.is_local:
-            return result
-        data: Any = self.memory
-        found: Any = result.memory
-        if self._type != result._type or not self.shape or type(data) is not type(found):
-            return super()._replaced(result, name, other)
-        if not isinstance(data, np.ndarray):
-            del data  # as in `__setitem__`
-            if self.alias is None:
-                self.renew(found)
-            else:
-                write(self, ..., result)
-                self.memory, self.placement, self._stale = found, result.placement, False
-        elif data.base is None and found.base is None and getrefcount(data) <= _ALONE:
-            self.memory = found  # nothing else refers to the memory
-        else:
-            data[...] = found
-        return self
-
-    # ---- views on a device, as `tracing.views` knows them ----
-
-    owner = EAGER
-
-    @property
-    def remembers_views(self) -> bool:
-        """Whether views of it know their base, and are computed again after a write: on a device,
-        if it is a view or local. Views in host memory share it.
-        """
-        if isinstance(self.memory, np.ndarray):
-            return False
-        return self.alias is not None or getattr(self, "_local", False)
-
-    @property
-    def alias(self) -> TracerView | None:
-        """What it is a view of, on a device."""
-        return getattr(self, "_alias", None)
-
-    @alias.setter
-    def alias(self, view: TracerView | None) -> None:
-        self._alias = view
-
-    @property
-    def axis_order(self) -> tuple[int, ...] | None:
-        """As of a tracer: how NumPy would lay it out. In host memory, its strides say so."""
-        return getattr(self, "_axis_order", None)
-
-    @axis_order.setter
-    def axis_order(self, order: tuple[int, ...] | None) -> None:
-        self._axis_order = order
-
-    @property
-    def atom(self) -> None:
-        """What a view remembers of its base, which is nothing: a write makes views stale."""
-
-    def as_view(self) -> Self:
-        """Let the outermost base know of a new view, if it is one; else it is local."""
-        if self.alias is None:
-            return self.local()
-        root = _outermost(self)
-        views = getattr(root, "_views", None)
-        if views is None:
-            views = root._views = WeakValueDictionary()
-        views[id(self)] = self
-        self._local = False
-        return self
-
-    def renew(self, memory: DeviceBuffer) -> None:
-        """Take other elements, of the same type, as it was written to: its views are stale."""
-        self.memory = memory
-        self.placement = placement(self._type, getattr(memory, "where", memory.device))
-        for view in list(getattr(self, "_views", {}).values()):
-            if view.memory is not None:
-                view.memory = view.placement = None
-                view._stale = True
+    # ---- writing: see `WritableArray` ----
 
     resize = _writing("resize", "write `x = numpy.resize(x, shape)`")
 
@@ -635,11 +461,6 @@ class Array(LocalWrites, TypedOperators, metaclass=_ArrayClass):
         self._export(data)
         return data.__cuda_array_interface__
 
-    def _export(self, data: DeviceBuffer) -> None:
-        """Keep memory that others have; from then on the Array is read-only."""
-        self._exported = data
-        _outermost(self)._local = False
-
     def copy(self, order: str = "C") -> Array:
         """An Array of the same elements in memory of its own, where they are.
 
@@ -661,26 +482,12 @@ class Array(LocalWrites, TypedOperators, metaclass=_ArrayClass):
         return _unpickle, (np.array(self.__array__()), self.weak)
 
 
-def _outermost(array: Any) -> Any:
-    """What a view on a device is a view of in the end; an Array that is no view itself."""
-    return root_of(array)
-
-
 def _missing(array: Array, name: str) -> AttributeError:
     return missing_of_array(f"an Array of type {array.type}", name, array)
 
 
 answer(Array, OF_ARRAYS, _missing)
 
-
-def _references() -> int:
-    """The references to memory that an Array alone has, as `Array._replaced` counts them."""
-    array = Array(np.empty(0))
-    data = array.memory
-    return getrefcount(data)
-
-
-_ALONE = _references()
 
 PLACED_SCOPE = {"Array": Array, "new": Array.__new__}
 """The globals in what `Array.placed_text` returns."""
@@ -689,10 +496,6 @@ PLACED_SCOPE = {"Array": Array, "new": Array.__new__}
 def _unpickle(data: NDArray[Any], weak: bool) -> Array:
     """A copy on the host, as the machine that unpickles it may lack the device."""
     return Array.sharing(data, weak=weak)
-
-
-def _as_numpy(x: Any) -> Any:
-    return x.__array__() if type(x) is Array else x
 
 
 def _static_mask(x: Any) -> Any:

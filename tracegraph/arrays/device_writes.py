@@ -21,7 +21,7 @@ from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.op import Op
 from tracegraph.tracing import views
 from tracegraph.tracing.function_table import FUNCTIONS
-from tracegraph.tracing.selection import entries_of, parse
+from tracegraph.tracing.selection import entries_of, parse, plain
 from tracegraph.tracing.trace import bind, current_trace
 from tracegraph.tracing.tracer import Tracer
 
@@ -45,6 +45,16 @@ class _Eager:
 
 
 EAGER = _Eager()
+
+
+def is_read_at(value: Any, array: Any, index: Any) -> bool:
+    """Whether `value` is the view `array[index]`: the end of `array[index] += y`, which has written
+    through the view already.
+    """
+    place = getattr(value, "_place", None)
+    if place is None or place[0] is not array or place[1] is None:
+        return False
+    return bool(place[1] == plain(index if isinstance(index, tuple) else (index,)))
 
 
 def derived(view: views.TracerView) -> Any:
@@ -81,10 +91,10 @@ def write(array: Any, index: Any, value: Any) -> None:
         value = FUNCTIONS["asarray"](value)
     template, entries = _separated(index, array.shape, np.size(value) == 1)
     arguments = [*(i for v in chain for i in v.indices), *entries, value]
-    own = root.data
+    own, where = root.data, root.placement
     given = [x.copy() if getattr(x, "memory", None) is own else x for x in arguments]
     del own
-    root.renew(_writer(steps, template)(root, *given).memory)
+    root.renew(_writer(steps, template)(root, *given).memory, where)
 
 
 def _separated(
@@ -96,9 +106,9 @@ def _separated(
     """
     known, arguments, template = [], list[Any](), list[Any]()
     for given in index if isinstance(index, tuple) else (index,):
-        is_mask = getattr(given, "dtype", None) == np.bool_ and np.ndim(given) > 0
+        is_mask = getattr(given, "dtype", None) == np.bool_ and given.ndim > 0
         if is_mask and is_one_value:
-            found, entries = [np.zeros(np.shape(given), np.bool_)], [given]
+            found, entries = [slice(None)] * given.ndim, [given]
         else:
             (entry,) = entries_of(given)
             if isinstance(entry, np.ndarray) and entry.dtype == np.bool_ and entry.ndim:

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
+from tracegraph.arrays.array import Array
+from tracegraph.arrays.array_views import is_in_host_memory
 from tracegraph.arrays.eager import apply
 from tracegraph.ir.op import get
 from tracegraph.ir.types import broadcast_shapes
@@ -43,7 +45,12 @@ def extents_of(shape: Shape) -> tuple[int, ...]:
 
 def is_in_columns(a: Any, order: str) -> bool:
     """Whether an order, as `order_of` gives it, is column-major for this array."""
-    return order == "F" or (order == "A" and remembers(a) and is_column_major(a))
+    if order != "A":
+        return order == "F"
+    if is_in_host_memory(a):
+        flags = a.data.flags
+        return bool(flags.f_contiguous and not flags.c_contiguous)
+    return remembers(a) and is_column_major(a)
 
 
 def _reversed(a: Any) -> Any:
@@ -85,9 +92,16 @@ def reshape(a: Any, /, shape: Shape, order: str = "C", *, copy: bool | None = No
     if min(known, default=0) < 0 or prod(known) != a.size:
         raise ValueError(f"cannot reshape array of shape {a.shape} into shape {shape}")
     result = a if tuple(known) == a.shape else apply(_RESHAPE, a, shape=tuple(known))
-    if copy is False and remembers(result) and result is not a and result.alias is None:
+    if copy is False and result is not a and not _is_view(result, a):
         raise ValueError("Unable to avoid creating a copy while creating an array as requested.")
     return copied(result) if copy else result
+
+
+def _is_view(result: Any, a: Any) -> bool:
+    """Whether what `reshape` gives shares memory, as far as that is known."""
+    if is_in_host_memory(result):
+        return np.may_share_memory(result.data, a.data)
+    return not remembers(result) or result.alias is not None
 
 
 @numpy_function
@@ -108,6 +122,8 @@ def ravel(a: Any, order: str = "C") -> Any:
     array([1, 2, 3, 4])
     """
     order, a = order_of(order), as_array(a)
+    if is_in_host_memory(a):
+        return Array.sharing(a.data.ravel(order))
     if order == "K" and remembers(a):
         a = apply(_TRANSPOSE, a, axes=reading_order(a))
     elif is_in_columns(a, order):

@@ -134,15 +134,15 @@ def parse(index: Any, shape: Ints) -> Selection:
         IndexError: an index out of range, too many of them, or one of a wrong kind.
         BooleanMaskError: a traced mask.
     """
-    plain = _plain(index if isinstance(index, tuple) else (index,))
-    return _parsed(entries_of(index), shape) if plain is None else _parsed_plain(plain, shape)
+    known = plain(index if isinstance(index, tuple) else (index,))
+    return _parsed(entries_of(index), shape) if known is None else _parsed_plain(known, shape)
 
 
 Plain = tuple[int | tuple[int | None, ...] | EllipsisType | None, ...]
 """An index of ints, None, "..." and slices; a slice is the tuple of its bounds and step."""
 
 
-def _plain(index: tuple[Any, ...]) -> Plain | None:
+def plain(index: tuple[Any, ...]) -> Plain | None:
     """A hashable form of the index, if its meaning depends only on the shape; otherwise None."""
     entries: list[Any] = []
     for entry in index:

@@ -27,6 +27,7 @@ from lowering.codegen.persistent.peer_rooms import (
 from lowering.codegen.preamble import c_type
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.calls.collectives import (
+    AllGather,
     AllReduce,
     AllToAll,
     CollectiveCall,
@@ -54,11 +55,11 @@ def write_arrays(
     members = list(zip(call.kinds, call.sources, call.targets, room.arrays, strict=True))
     writing = _Arrays(writer, scope, room, call.count, stop)
     with writing.parts():
-        for number, (kind, source, _, at) in enumerate(members):
+        for number, (kind, source, target, at) in enumerate(members):
             if number in room.summed:
                 writing.scatter(source, at)
             else:
-                writing.store(kind, source, at)
+                writing.store(kind, source, target, at)
         if room.form == "arrays":
             writing.post(room.posted)
     with writing.parts():
@@ -98,8 +99,12 @@ class _Arrays:
         with self.writer.block(head):
             yield
 
-    def store(self, kind: CollectiveKind, source: StridedArray, at: int) -> None:
-        """Store what each device needs into its room."""
+    def store(
+        self, kind: CollectiveKind, source: StridedArray, target: StridedArray, at: int
+    ) -> None:
+        """Store what each device needs into its room; its own, if nothing is folded, where it is
+        needed.
+        """
         room, own, array = self.room, self.room.own, self._pointer(source)
         size, stride = part_of(kind, source, self.count), self._stride(kind, source)
         type_ = c_type(source.buffer.type.dtype)
@@ -116,6 +121,8 @@ class _Arrays:
                 text = f"tg_post_word({there}, (tg_u64)stops << 32 | {room.counter});"
             self.stop.send(self.writer, first, self.count, text)
             return
+        if self._is_joined(kind):
+            there = f"to == {own} ? {self._pointer(target)} + {own} * {size} : {there}"
         text = f"tg_copy_part<{type_}>({there}, {array}, {self._share(size)});"
         if words:
             share = self._share_of_words(source, size)
@@ -167,10 +174,16 @@ class _Arrays:
             text = f"tg_fold_part<{devices}, {type_}>({given});"
         else:
             text = f"tg_copy_part<{type_}>({result}, {rooms}, {self._share(size)});"
+            if self._is_joined(kind):
+                text = f"if (from != {self.room.own}) {text}"
         if is_folded or isinstance(kind, Permute):
             self.writer.line(text)
         else:
             self._each_device("from", text)
+
+    def _is_joined(self, kind: CollectiveKind) -> bool:
+        """Whether arrays of all devices are joined, of which the own one needs no room."""
+        return self.room.form == "arrays" and isinstance(kind, AllGather | AllToAll)
 
     def scatter(self, source: StridedArray, at: int) -> None:
         """Store for each device the chunk of an array that it is to fold for all."""

