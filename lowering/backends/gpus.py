@@ -38,7 +38,7 @@ def count_gpus() -> int:
 def open_early(device: str) -> None:
     """Begin to make the context of a GPU, in a thread. Of other devices, do nothing.
 
-    What fails is told when the device is opened, which finds the context that is there.
+    An error is raised when the device is opened, which uses the context that is there.
     """
     name, _, number = device.partition(":")
     if name == "cuda" and (not number or number.isdecimal()):

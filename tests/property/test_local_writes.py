@@ -44,3 +44,22 @@ def test_jitted() -> None:
 def test_on_a_device(compiler: FakeCompiler) -> None:
     check(lambda steps: program(steps, Array(FakeBuffer(A.copy(), "fake:0"))))
     assert compiler.backends["fake:0"].compiled
+
+
+COPIES: dict[str, Callable[[Any], Any]] = {
+    "an element": lambda x: x[1, 2],
+    "by an array without axes": lambda x: x[np.array(1)],
+    "of a view": lambda x: x[None].T[1, 2, 0],
+    "by take": lambda x: np.take(x, 1),
+}
+
+
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize("copied", COPIES)
+def test_copies_on_a_device_keep_their_elements(copied: str) -> None:
+    x = Array(FakeBuffer(A.copy(), "fake:0")).copy()
+    copy, expected = COPIES[copied](x), COPIES[copied](A)
+    x[...] = 50
+    np.testing.assert_array_equal(np.asarray(copy), expected)
+    copy[...] = 7
+    np.testing.assert_array_equal(np.asarray(x), 50)

@@ -123,7 +123,7 @@ def lent_tensor(x: Any) -> Array | None:
     Raises:
         RuntimeError: the tensor has no memory of its own, as a sparse one.
     """
-    dtype = _torch_dtypes().get(x.dtype)
+    dtype = torch_dtypes().get(x.dtype)
     if dtype is None:
         return None
     ordinal = x.get_device()
@@ -133,8 +133,8 @@ def lent_tensor(x: Any) -> Array | None:
 
 
 @cache
-def _torch_dtypes() -> Mapping[Any, np.dtype[Any]]:
-    """The dtypes that arrays have, too; PyTorch gives them NumPy's names."""
+def torch_dtypes() -> Mapping[Any, np.dtype[Any]]:
+    """The dtypes of tensors that arrays have, too; PyTorch gives them NumPy's names."""
     torch = sys.modules["torch"]
     names = ["bool", "float16", "float32", "float64", "complex64", "complex128"]
     names += [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]

@@ -176,6 +176,8 @@ class WritableArray(LocalWrites):
 
     @alias.setter
     def alias(self, view: TracerView | None) -> None:
+        if view is None and self.alias is not None:  # it is a copy after all: writes leave it alone
+            getattr(_outermost(self), "_views", {}).pop(id(self), None)
         self._alias = view
 
     @property

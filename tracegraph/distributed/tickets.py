@@ -18,7 +18,7 @@ PATIENCE = 60.0
 """Seconds of a wait, after which a warning says what other processes do."""
 
 ANSWER_SECONDS = 1.0
-"""How long what other processes do is waited for, before an error tells it."""
+"""How long an error waits for what it says of other processes."""
 
 Failure = Callable[[str], BaseException]
 """From what a process was in when it happened to the error."""

@@ -40,8 +40,9 @@ class FlatFunction:
         self.number = next(_numbers)
         self._jitted: dict[str, Jitted[..., Values]] = {}
         self._derived: dict[Hashable, FlatFunction] = {}
-        self.elsewhere: dict[Hashable, Any] = {}  # what it is in another library
-        self.prepared: dict[Hashable, Any] = {}  # what calls by another library have found out
+        # What another library has found out about it, by what that is and what it is known by.
+        self.elsewhere: dict[tuple[str, Hashable], Any] = {}
+        self.prepared: dict[Hashable, Any] = {}  # its prepared calls, by the types of arguments
         _by_number[self.number] = self
 
     def on(self, device: str) -> Jitted[..., Values]:
@@ -180,16 +181,25 @@ def flat_of_tree(
 ) -> tuple[FlatFunction, list[tree.Structure]]:
     """The function of the leaves of arguments of a structure, and the structure of its results,
     which is there once it was traced.
+
+    A call raises TypeError if `body` returns another tree than for earlier arguments.
     """
     results: list[tree.Structure] = []
+    name = getattr(body, "__name__", "function")
 
     def flat(*leaves: Any) -> tuple[Any, ...]:
         args, kwargs = tree.unflatten(structure, leaves)
         values, found = tree.flatten(body(*args, **kwargs))
+        if results and found != results[0]:
+            raise TypeError(
+                f"{name} returns {found} for these arguments, and has returned {results[0]} for "
+                "others; a wrapped function returns one tree for all arguments of a tree: return "
+                "the same, or wrap a function for each"
+            )
         results[:] = [found]
         return tuple(values)
 
-    flat.__name__ = getattr(body, "__name__", "function")
+    flat.__name__ = name
     return FlatFunction(flat, device), results
 
 

@@ -36,7 +36,8 @@ def wrap(body: Callable[..., Any]) -> Callable[..., Any]:
         weakly typed, are numbers to `body`: they take the dtypes of the arrays beside them.
 
     Raises:
-        TypeError: `body` is not callable. A call raises what tracing `body` raises.
+        TypeError: `body` is not callable. A call raises what tracing `body` raises, and TypeError
+            if that returns another tree than for other arguments of the same tree.
 
     >>> import jax
     >>> f = wrap(lambda x: (x**2).sum())

@@ -48,8 +48,9 @@ def export(
         **kwargs: arguments by name.
 
     Raises:
-        UnsavableError: the function calls Python or kernels of the user's, or runs on a mesh; or
-            an argument has a class without a name. The message has the line.
+        UnsavableError: the function calls back Python, or has a kernel that was compiled before or
+            includes headers of the user's, or runs on a mesh; or an argument has a class without a
+            name. Also what `Exported.add_target` refuses. The message has the line.
         UnsupportedArgumentError: an argument has a leaf that is not an array, number or type.
 
     >>> import numpy as np

@@ -249,8 +249,8 @@ class Compiler(Protocol):
         """The backend of a device."""
 
     def open_early(self, device: str) -> None:
-        """Begin to open a device that is soon needed, beside other work. What fails is told when it
-        is needed.
+        """Begin to open a device that is soon needed, beside other work. An error is raised when
+        it is used.
         """
 
     def synchronize(self) -> None:

@@ -78,9 +78,9 @@ class KeepingCall(torch.autograd.Function):
         needed = ctx.needs_input_grad[1:]
         keeping = function.keeping(needed)
         tensors, structure = run_tree(keeping, values)
-        layout: _KeptLayout | None = keeping.elsewhere.get(structure)
+        layout: _KeptLayout | None = keeping.elsewhere.get(("layout", structure))
         if layout is None:
-            layout = keeping.elsewhere[structure] = _layout(structure, tensors)
+            layout = keeping.elsewhere["layout", structure] = _layout(structure, tensors)
         results, kept = tensors[: layout.results], tensors[layout.results :]
         arguments = [x for x in values if isinstance(x, torch.Tensor)]
         if len(arguments) == len(values):

@@ -107,13 +107,13 @@ class _Parts(NamedTuple):
 
 def _parts(keeping: FlatFunction, values: Sequence[torch.Tensor]) -> _Parts:
     types = tuple([type_of_tensor(x) for x in values])
-    found: _Parts | None = keeping.elsewhere.get(types)
+    found: _Parts | None = keeping.elsewhere.get(("parts", types))
     if found is None:
         returned: Any = keeping.result_types(types)
         results, kept = returned
         leaves = tuple(tree.leaves((results, kept)))
         found = _Parts(leaves, len(results), getattr(kept, "half", None))
-        keeping.elsewhere[types] = found
+        keeping.elsewhere["parts", types] = found
     return found
 
 
@@ -124,10 +124,10 @@ def keeping_call(
     """Run the function of a number; its results, and what the needed gradients are made of."""
     keeping = by_number(number).keeping(tuple(needed))
     tensors, structure = run_tree(keeping, values)
-    if structure not in keeping.elsewhere:  # it was traced anew: for its types, and to run
+    if ("compared", structure) not in keeping.elsewhere:  # it was traced for its types, too
         types = _parts(keeping, values).types
         assert [t.strong() for t in types] == [type_of_tensor(x) for x in tensors]
-        keeping.elsewhere[structure] = True
+        keeping.elsewhere["compared", structure] = True
     return list(tensors)
 
 

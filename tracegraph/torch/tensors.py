@@ -11,7 +11,7 @@ import torch
 
 from tracegraph import tree
 from tracegraph.arrays.array import Array
-from tracegraph.arrays.known_arrays import current_torch_stream, lent_tensor
+from tracegraph.arrays.known_arrays import current_torch_stream, lent_tensor, torch_dtypes
 from tracegraph.arrays.lent_memory import LEGACY_STREAM
 from tracegraph.current_stream import Chosen, on_stream
 from tracegraph.dtypes import bfloat16
@@ -20,23 +20,7 @@ from tracegraph.ir.types import ArrayType
 from tracegraph.modes import PLAIN, current_modes, process
 from tracegraph.torch.prepared_calls import KnownTensorCall, prepare, run_prepared
 
-DTYPES = {
-    torch.bool: np.dtype(np.bool_),
-    torch.uint8: np.dtype(np.uint8),
-    torch.uint16: np.dtype(np.uint16),
-    torch.uint32: np.dtype(np.uint32),
-    torch.uint64: np.dtype(np.uint64),
-    torch.int8: np.dtype(np.int8),
-    torch.int16: np.dtype(np.int16),
-    torch.int32: np.dtype(np.int32),
-    torch.int64: np.dtype(np.int64),
-    torch.float16: np.dtype(np.float16),
-    torch.bfloat16: bfloat16,
-    torch.float32: np.dtype(np.float32),
-    torch.float64: np.dtype(np.float64),
-    torch.complex64: np.dtype(np.complex64),
-    torch.complex128: np.dtype(np.complex128),
-}
+DTYPES = torch_dtypes()
 """The dtypes of tensors that arrays have, too."""
 
 TORCH_DTYPES = {dtype: of_torch for of_torch, dtype in DTYPES.items()}

@@ -39,7 +39,8 @@ def wrap(body: Callable[..., Any], *, device: str | None = None) -> Callable[...
         unless the program depends on it. The tensors of the results are new.
 
     Raises:
-        TypeError: `body` is not callable.
+        TypeError: `body` is not callable. When it is called: `body` returns another tree than for
+            other arguments of the same tree.
         UnsupportedArgumentError: when it is called, an argument is not a tensor or a number.
 
     Source: for complex tensors, gradients are conjugate to those of `tracegraph.grad`, as in

@@ -20,7 +20,7 @@ LIBRARIES: Mapping[str, str] = {
 
 
 def load_early(kinds: Iterable[str]) -> None:
-    """Begin to load the libraries of calls, by the names of their classes. What fails is told when
+    """Begin to load the libraries of calls, by the names of their classes. An error is raised when
     they are called.
     """
     for name in sorted({LIBRARIES[kind] for kind in kinds if kind in LIBRARIES}):

@@ -13,7 +13,7 @@ from lowering.cuda.recipe.misfit import MisfitError, require_fitting
 from lowering.cuda.recipe.recipe import Recipe
 from lowering.cuda.recipe.replay import LoadedRecipe
 from lowering.errors import RefusedGraphError, UnrepeatableCaptureError
-from tracegraph.errors import InstantiationError
+from tracegraph.errors import ClosedError, InstantiationError
 from tracegraph.staging.exported import ExportedGraph
 
 
@@ -55,7 +55,13 @@ class RecipeExecutable(GraphExecutable):
 
     @property
     def _other(self) -> Any:
-        """The executable of the program."""
+        """The executable of the program.
+
+        Raises:
+            ClosedError: this one is closed.
+        """
+        if self.closed:
+            raise ClosedError(self._name)
         if self._compiled is None:
             self._compiled = self._lower().compile().executable
         return self._compiled
@@ -79,3 +85,7 @@ class RecipeExecutable(GraphExecutable):
             other = self._other
         found: list[CudaBuffer] = other(arguments)
         return found
+
+    def _close(self) -> None:
+        super()._close()
+        self._compiled = None  # it is closed by itself, where nothing else needs it

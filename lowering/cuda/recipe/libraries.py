@@ -174,9 +174,9 @@ class RecipeCalls:
 def _require_known(
     call: LibraryCall, recorded: RecipeCall, buffers: Sequence[Buffer], known: set[Buffer]
 ) -> None:
-    """Raise MalformedTargetError if a call has an array of whose address nothing tells it."""
+    """Raise MalformedTargetError if a call has an array whose address is not known."""
     moving = {buffers[number] for number in recorded.moving}
     by_pointer = set() if recorded.written else {array.buffer for array in call.batches}
     for array in call.operands:
         if array.buffer not in known | moving | by_pointer:
-            raise MalformedTargetError("a call of a library has an argument that it cannot find")
+            raise MalformedTargetError("the address of an argument of a library call is not known")

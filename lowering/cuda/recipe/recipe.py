@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from enum import IntEnum
-from typing import Any
+from typing import Any, Literal, cast
 
 from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.effects import Failure, PrintFormat
@@ -39,6 +39,8 @@ ALIGNMENT = 256
 """Bytes: the bases `ARENA`, `FIXED` and `CONSTANTS` are multiples of it."""
 
 Extents = tuple[int, int, int]
+
+ConditionalWord = Literal["if_else", "switch", "while"]
 
 
 class Base(IntEnum):
@@ -192,6 +194,11 @@ class ConditionalKind(IntEnum):
     """One body, which runs while the condition is not 0."""
     SWITCH = 2
     """The body with the number of the condition runs, if there is one."""
+
+    @property
+    def word(self) -> ConditionalWord:
+        """What drivers and flat files call it."""
+        return cast(ConditionalWord, self.name.lower())
 
 
 @record

@@ -47,6 +47,7 @@ from lowering.cuda.libraries.pointer_arrays import alignments
 from lowering.cuda.open_devices import OpenDevice
 from lowering.cuda.recipe.calls import KINDS, fields_to_json
 from lowering.cuda.recipe.recipe import (
+    ALIGNMENT,
     Allocate,
     Arena,
     Base,
@@ -80,18 +81,13 @@ from lowering.plan.owners import NodeSlots, SlotTable
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.plan import Plan
 from lowering.plan.target.features import Features
-from lowering.plan.target.hardware import ALIGNMENT
 from tracegraph.errors import UnsavableError
 from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.record import replace as replace_record
 from tracegraph.ir.types import ArrayType
 from tracegraph.user_source import lines_of
 
-_KINDS: Mapping[str, ConditionalKind] = {
-    "if_else": ConditionalKind.IF_ELSE,
-    "while": ConditionalKind.WHILE,
-    "switch": ConditionalKind.SWITCH,
-}
+_KINDS: Mapping[str, ConditionalKind] = {kind.word: kind for kind in ConditionalKind}
 
 _ANY_NUMBER = 1 << 31
 """In place of limits that only a device has."""
@@ -127,7 +123,8 @@ def recorded(plan: Plan, arch: str) -> Recorded:
         UnsavableError: the Plan has what no file can bring along; the message names the line.
         RuntimeError: the kernels do not compile, or there is no compiler.
     """
-    plan = legalize(plan, Features(programmatic_edges=int(arch.removeprefix("sm_")) >= 90))
+    pdl = int(arch.removeprefix("sm_")) >= 90
+    plan = legalize(plan, Features(programmatic_edges=pdl))
     _require_savable(plan)
     unit = unit_source(plan)
     recorder = Recorder(arch)
@@ -136,7 +133,6 @@ def recorded(plan: Plan, arch: str) -> Recorded:
     plan = replace_record(plan, as_graph=True)
     nodes = [node for node in launched(plan.graph) if isinstance(node, LibraryNode)]
     calls = {n: PreparedCall(cast(Any, None), captured(n).issue, 0) for n in nodes}
-    pdl = int(arch.removeprefix("sm_")) >= 90
     code = PlanCode(plan, unit, modules, custom, calls, pdl)
     values = value_slots(plan.by_value)
     layout = FixedLayout.of(code, values, {})

@@ -43,12 +43,6 @@ from lowering.plan.owners import NodeSlots, Slot, SlotTable
 from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.types import ArrayType
 
-_KINDS: Mapping[ConditionalKind, Any] = {
-    ConditionalKind.IF_ELSE: "if_else",
-    ConditionalKind.WHILE: "while",
-    ConditionalKind.SWITCH: "switch",
-}
-
 _MEMORY = (Base.ARENA, Base.FIXED, Base.CONSTANTS)
 
 
@@ -333,7 +327,7 @@ class _Replay:
                     added, bodies = definition.add_conditional(
                         graphs[node.graph],
                         behind,
-                        _KINDS[node.kind],
+                        node.kind.word,
                         condition,
                         len(node.bodies),
                         slots,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import replace
@@ -11,7 +10,7 @@ from typing import Any
 
 from lowering.plan.reports.profile import Profile
 from lowering.plan.reports.rooflines import microseconds
-from lowering.plan.reports.trace_events import trace_events
+from lowering.plan.reports.trace_events import trace_events, written_events
 from tracegraph.generated.dataclass import dataclass
 from tracegraph.inspection.tables import Report
 from tracegraph.inspection.tabulated import Tabulated
@@ -64,6 +63,4 @@ class MeshProfile(Tabulated):
         Raises:
             OSError: it cannot be written.
         """
-        target = Path(path)
-        target.write_text(json.dumps(self.trace_events(), indent=1), "utf-8")
-        return target
+        return written_events(path, self.trace_events())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import field
 from pathlib import Path
@@ -13,7 +12,7 @@ from lowering.plan.plan import Plan
 from lowering.plan.reports.node_times import NodeTime, alike
 from lowering.plan.reports.profile_plot import plot
 from lowering.plan.reports.rooflines import bytes_text, microseconds
-from lowering.plan.reports.trace_events import trace_events
+from lowering.plan.reports.trace_events import trace_events, written_events
 from lowering.plan.target.rates import Rates
 from tracegraph.generated.dataclass import dataclass
 from tracegraph.inspection.drawable import Drawable
@@ -74,9 +73,7 @@ class Profile(Tabulated, Drawable):
         Raises:
             OSError: it cannot be written.
         """
-        target = Path(path)
-        target.write_text(json.dumps(self.trace_events(), indent=1), "utf-8")
-        return target
+        return written_events(path, self.trace_events())
 
     def plot(self, axes: Any = None) -> Any:
         """A bar for the time of each node, the longest first, with marks at the least it takes.

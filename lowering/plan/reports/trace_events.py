@@ -6,7 +6,10 @@ and a duration in microseconds, nested by time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from lowering.plan.reports.node_times import NodeTime, inner
@@ -21,6 +24,17 @@ def trace_events(name: str, nodes: Sequence[NodeTime]) -> dict[str, Any]:
     ]
     events += _events(nodes)
     return {"traceEvents": events, "displayTimeUnit": "ns"}
+
+
+def written_events(path: str | os.PathLike[str], events: Mapping[str, Any]) -> Path:
+    """The path of a file, to which events are written.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    target = Path(path)
+    target.write_text(json.dumps(events, indent=1), "utf-8")
+    return target
 
 
 def _events(nodes: Sequence[NodeTime]) -> Iterator[dict[str, Any]]:

@@ -115,10 +115,12 @@ def test_torch_compile_has_the_calls_in_its_graph() -> None:
     expected = step(of_torch, lambda x, s: x * s, x, w)
     found = compiled(x, w)
     torch.testing.assert_close(found, expected)
-    torch.testing.assert_close(
-        torch.autograd.grad(found, (x, w)), torch.autograd.grad(expected, (x, w))
-    )
+    gradients = torch.autograd.grad(expected, (x, w))
+    torch.testing.assert_close(torch.autograd.grad(found, (x, w)), gradients)
     assert [text.count("keeping_call") > 0 for text in graphs] == [True, False]
+    # What the compiled graph has found out about the function is not taken for an eager call's.
+    found = step(wrapped, scaled, x, w)
+    torch.testing.assert_close(torch.autograd.grad(found, (x, w)), gradients)
 
 
 def test_the_operator_is_one_as_pytorch_has_them() -> None:
@@ -183,6 +185,10 @@ def test_misuse_is_named() -> None:
         tracegraph.torch.wrap(3)
     with pytest.raises(errors.UnsupportedArgumentError, match="of type str"):
         wrapped(torch.ones(2, 2), "a")
+    either = tracegraph.torch.wrap(lambda x: {"row": x} if x.ndim == 1 else {"rows": x})
+    assert list(either(torch.ones(2))) == ["row"]
+    with pytest.raises(TypeError, match="return the same, or wrap a function for each"):
+        either(torch.ones(2, 2))
 
 
 def test_a_function_that_nobody_has_is_freed() -> None:

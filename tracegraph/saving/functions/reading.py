@@ -54,7 +54,7 @@ def _record(document: Any, arrays: Arrays, known: Sequence[Made]) -> Record:
     values = [_read(document[field.name], arrays, known) for field in fields(kind)]
     record: Record = kind(*values)
     if not _is_whole(record):
-        raise MalformedProgramError(f"fields of a function, {kind.__name__}")
+        raise MalformedProgramError(f"a field of a {kind.__name__} has a value that none can have")
     return record
 
 
@@ -159,7 +159,7 @@ def _is_kernel(
 
 
 def _are_texts(texts: tuple[Any, ...], count: int) -> bool:
-    """Whether they are expressions of so many operands, by kinds of dtypes."""
+    """Whether they are expressions of `count` operands, by kinds of dtypes."""
     operands = [f"a{n}" for n in range(count)]
     for kind, text in texts:
         if kind not in "biufc" or len(kind) != 1:
@@ -177,7 +177,7 @@ def _extents(shape: tuple[Any, ...]) -> tuple[int, ...]:
 def _takes(traced: Any, types: Sequence[ArrayType], results: int | None) -> bool:
     """Whether a function, if there is a program of it, takes these types.
 
-    It has so many results, or None: as many as are not marked as zero.
+    `results` is the number of its results; None: those that are not marked as zero.
     """
     if not isinstance(traced, FunctionProgram):
         return False

@@ -27,7 +27,6 @@ from lowering.cuda.recipe.flat.layout import (
 from lowering.cuda.recipe.recipe import (
     Allocate,
     Base,
-    ConditionalKind,
     Free,
     Library,
     Node,
@@ -41,13 +40,6 @@ from lowering.plan.nests.rounding import round_up
 from tracegraph.errors import UnsavableError
 from tracegraph.ir.types import ArrayType
 from tracegraph.staging.program_function import StoredTarget
-
-_CONDITIONALS: Mapping[ConditionalKind, str] = {
-    ConditionalKind.IF_ELSE: "if_else",
-    ConditionalKind.WHILE: "while",
-    ConditionalKind.SWITCH: "switch",
-}
-
 
 _BY_NAME = {record.name: record for record in SECTIONS}
 
@@ -219,7 +211,7 @@ def _add_node(records: _Records, recipe: Recipe, node: Node) -> None:
             for place in node.parameters:
                 _add_parameter(records, place)
         case RecipeConditional():
-            kind = _CONDITIONALS[node.kind]
+            kind = node.kind.word
             fields |= {
                 "graph": node.graph,
                 "condition": node.condition,

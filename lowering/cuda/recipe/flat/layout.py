@@ -164,5 +164,5 @@ NODE_KINDS = ("kernel", "if_else", "while", "switch", "allocate", "free")
 
 BASES = ("number", "input", "output", "arena", "fixed", "constants", "condition", "stop_flag",
          "failure", "steps")  # fmt: skip
-"""What the offset of a parameter is added to, by number: as `lowering.recipe.recipe.Base` has it,
-without what has to do with prints."""
+"""What the offset of a parameter is added to, by number: as `lowering.cuda.recipe.recipe.Base` has
+it, without what has to do with prints."""

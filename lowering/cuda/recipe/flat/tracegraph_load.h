@@ -560,7 +560,7 @@ static tg_status tg_check_header(tg_program *p) {
                    (const void *)p->file);
   }
   if (p->nbytes < sizeof *head || memcmp(head->magic, tg_magic, sizeof tg_magic)) {
-    return TG_DAMAGED("it does not begin as one that Exported.write_c has written");
+    return TG_DAMAGED("it does not begin as one that Exported.save_flat has written");
   }
   if (head->version != TG_VERSION) {
     return tg_fail(TG_ERROR_VERSION,

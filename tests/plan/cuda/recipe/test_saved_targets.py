@@ -198,6 +198,16 @@ def test_after_a_reset_the_target_is_loaded_again(backend: RecordingBackend) -> 
     assert (stats["traces"], stats["builds"], stats["evictions"]) == (0, 2, 1)
 
 
+def test_a_closed_executable_compiles_nothing(backend: RecordingBackend) -> None:
+    loaded = tracegraph.load(bytes(exported()), device="cuda")
+    loaded(np.ones(4096, np.float32), 3)
+    (cached,) = loaded.jitted._builds.executables.values()
+    executable = cached.compiled.executable
+    assert cached.evict()
+    with pytest.raises(errors.ClosedError, match="cumulated"):
+        executable.export_graph([])
+
+
 def test_what_the_last_call_did(backend: RecordingBackend) -> None:
     loaded = tracegraph.load(bytes(exported()), device="cuda")
     loaded(np.ones(4096, np.float32), 3)
