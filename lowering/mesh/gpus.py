@@ -2,11 +2,12 @@
 
 GPUs run by themselves, once the graph of each is launched. One thread launches all: several would
 only wait for one another. What a launch waits for are launches before, which all devices have. If
-the host drives loops, a launch ends with them, and each device has a thread. A stop is agreed upon
-by all in their loops. If that cannot be, as one of them does not come any more,
-all are abandoned, in the order that NCCL needs: stop words end loops, aborted communicators end
-what waits in them, and an abort returns when no graph refers to its communicator any more. Later
-calls make all anew.
+the host drives loops, a launch ends with them, and each device has a thread.
+
+A stop is agreed upon by all in their loops. If that cannot be, as one of them does not come any
+more, all are abandoned, in the order that NCCL needs: stop words end loops, aborted communicators
+end what waits in them, and an abort returns when no graph refers to its communicator any more.
+Later calls make all anew.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextvars import copy_context
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -52,6 +53,8 @@ class MeetingOfProcesses:
         self._channel, self._mesh = channel, mesh
         self._launch = channel.new_launch()
         self._numbers = {device: count() for device in mesh.local_devices}
+        # programs run in a context of their own, which knows no time limit of the caller
+        self._contexts = {device: copy_context() for device in mesh.local_devices}
 
     def meet(self, device: int, arrival: Arrival, combine: Combine) -> None:
         """As `MeetingPlace`."""
@@ -60,9 +63,9 @@ class MeetingOfProcesses:
         data = b"".join([source.tobytes() for source in arrival.sources])
         meeting = f"{number} of launch {self._launch} on {mesh.device}: {arrival.text}"
         owners = [mesh.process_of(other) for other in group]
-        parts = self._channel.meet(
-            "device", device, group, owners, data, meeting, arrival.text, self._launch,
-            len(mesh.local_devices),
+        parts = self._contexts[device].run(
+            self._channel.meet, "device", device, group, owners, data, meeting, arrival.text,
+            self._launch, len(mesh.local_devices),
         )  # fmt: skip
         sources = [_arrays(part, arrival.sources) for part in parts]
         own = combine(sources)[group.index(device)]

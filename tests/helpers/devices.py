@@ -22,7 +22,9 @@ Programs = Mapping[str, tuple[Callable[..., Any], Sequence[Any]]]
 
 
 class Device(Protocol):
-    """What runs programs, `times` each; functions in `inexact` have fewer digits than a GPU's."""
+    """What runs programs; the last one ran `times`. Functions in `inexact` have fewer digits than a
+    GPU's.
+    """
 
     inexact: Collection[str]
     times: int

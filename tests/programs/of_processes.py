@@ -10,6 +10,7 @@ import faulthandler
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -160,6 +161,15 @@ def waits(device: str) -> None:
     assert "process 1, device 1: waits in all-reduce max" in str(calls.value)
     with pytest.raises(errors.DeadlockError, match=r"process 1: waits in the build of 'other'"):
         (shard(other, **specs) if index else total)(x)
+    np.testing.assert_array_equal(total(x), [2, 4])
+
+    if index:
+        time.sleep(0.5)
+        with pytest.raises(errors.PeerFailedError):
+            total(x)
+    else:
+        with pytest.raises(errors.TimeLimitError), tracegraph.time_limit(0.1):
+            total(x)
     np.testing.assert_array_equal(total(x), [2, 4])
 
     def uneven(x: Any) -> Any:

@@ -18,6 +18,7 @@ from tracegraph import tree
 from tracegraph.arrays.array import Array, Placement, placement
 from tracegraph.arrays.lent_memory import LentMemory
 from tracegraph.dtypes import bfloat16
+from tracegraph.errors import EndlessTreeError
 from tracegraph.ir.types import ArrayType
 
 Read = Callable[[Any], Any]
@@ -42,7 +43,10 @@ def replaced(
     if not kwargs and not any(map(_containers, map(type, args))):
         found = tuple([x if (known := _read(x)) is None else known for x in args])
         return None if all(map(_is, found, args)) else (found, kwargs)
-    leaves, structure = tree.flatten((args, kwargs))
+    try:
+        leaves, structure = tree.flatten((args, kwargs))
+    except (EndlessTreeError, RecursionError):
+        return None  # what binds the arguments says which one it is
     known = [x if (known := _read(x)) is None else known for x in leaves]
     if all(map(_is, known, leaves)):
         return None

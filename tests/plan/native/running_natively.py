@@ -55,7 +55,8 @@ class NativeDevice:
     """
 
     inexact: Collection[str] = ()
-    times = 2
+    times = 1
+    """How often the last program ran."""
 
     def __init__(self, programs: Programs) -> None:
         self._programs = programs
@@ -66,7 +67,8 @@ class NativeDevice:
         stage = traced(function, *given)
         executable = compiled(lower(stage.optimized, TARGET), order, level="quick")
         found = [*executable(tree.leaves(arguments))]
-        if crc32(name.encode()) % 3 == 0:
+        self.times = 2 if crc32(name.encode()) % 3 == 0 else 1
+        if self.times == 2:
             executable.upload()
             for one, other in zip(found, executable(tree.leaves(arguments)), strict=True):
                 assert_same_bits(one, other)

@@ -10,7 +10,9 @@ import pytest
 
 import tracegraph
 import tracegraph.array_api as xp
+from tests.fakes.fake_device import FakeBuffer
 from tracegraph import errors
+from tracegraph.arrays.array import Array
 
 A = tracegraph.asarray(np.arange(5.0))
 
@@ -155,3 +157,41 @@ def test_an_update_of_all_elements_is_an_array_of_its_own(value: Any) -> None:
     x[0] = 9
     assert A[0] == 0
     assert np.asarray(x)[0] == 9
+
+
+def test_copies_and_carries_of_immutable_arrays_may_be_written_to() -> None:
+    def body(i: Any, x: Any) -> Any:
+        x[i] = 9
+        return x
+
+    for found in (
+        tracegraph.numpy.copy(A),
+        A.astype(A.dtype),
+        tracegraph.grad(lambda x: (x * x).sum())(A) / 2,
+        tracegraph.fori_loop(1, 2, body, A),
+    ):
+        found[1] = 9
+        assert found.tolist() == [0, 9, 2, 3, 4]
+    assert A.tolist() == [0, 1, 2, 3, 4]
+
+
+def test_a_failed_call_gives_a_donated_array_back_as_writable_as_it_was() -> None:
+    x = A + 0
+    with pytest.raises(errors.DonatedArrayError):
+        tracegraph.jit(lambda x, y: x + y, donate_argnums=0, device="host")(x, x)
+    x[0] = 9
+    assert x.tolist() == [9, 1, 2, 3, 4]
+
+
+@pytest.mark.usefixtures("compiler")
+def test_a_donated_base_ends_its_views_on_a_device() -> None:
+    x = Array(FakeBuffer(np.arange(5.0), "fake:0")) + 0
+    view, other = x[1:], x[2:]
+    view += 1  # the other view is computed again when it is read
+    assert other.tolist() == [3, 4, 5]
+    view[0] = 7
+    tracegraph.jit(lambda x: x, donate_argnums=0)(x)
+    with pytest.raises(errors.DonatedArrayError):
+        np.asarray(view)
+    with pytest.raises(errors.DonatedArrayError):
+        view[0] = 1

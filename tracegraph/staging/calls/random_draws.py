@@ -83,11 +83,16 @@ def _is_fresh(state: _State) -> bool:
     return int.from_bytes(state.words[-4:], sys.byteorder) == _FRESH and not state.kept
 
 
+_DRAW_NOTHING = ("tracegraph starts", "tracegraph opens", "tracegraph loads", "tracegraph compiler")
+"""What the names of our threads begin with that run no function of a user."""
+
+
 def _warn(function: Callable[..., Any]) -> None:
     draw = first_draw(function)
     if draw is None:
-        if threading.active_count() > 1:  # another thread may have drawn
-            return
+        names = [thread.name for thread in threading.enumerate()]
+        if sum(not name.startswith(_DRAW_NOTHING) for name in names) > 1:
+            return  # another thread may have drawn
         warnings.warn(FrozenRandomWarning(function_text(function), None, None), stacklevel=2)
     else:
         warning = FrozenRandomWarning(function_text(function), draw.text, draw.twin)
