@@ -67,6 +67,6 @@ def test_copies_on_a_device_keep_their_elements(copied: str) -> None:
 
 @pytest.mark.usefixtures("compiler")
 def test_views_of_arrays_by_columns_are_written_through() -> None:
-    by_columns = Array(FakeBuffer(A.copy(), "fake:0")).T + 1  # laid out as what it is computed of
+    by_columns = Array(FakeBuffer(A.copy(), "fake:0")).copy().T + 1  # laid out as its operand is
     by_columns.T.reshape(-1)[...] = 5
     np.testing.assert_array_equal(np.asarray(by_columns), 5)
