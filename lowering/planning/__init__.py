@@ -19,6 +19,6 @@ May import `draft/`, `plan/` and the program (`tracegraph/ir`).
     sorting             nodes that sort
     factorizations      library calls, or algorithms in their place
     libraries/          collectives, and which library calls run side by side
-    turns               which nodes wait for memory, and run one after the other
+    memory_bound        nodes that are bound by memory run one after the other
     assemble            draft -> Plan
 """

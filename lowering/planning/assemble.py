@@ -35,7 +35,7 @@ from lowering.planning.libraries.agreed_stops import AgreedStops, with_agreed_st
 from lowering.planning.libraries.collectives import with_groups
 from lowering.planning.libraries.exchange_kernels import with_exchange_kernels
 from lowering.planning.libraries.workspaces import with_workspaces
-from lowering.planning.turns import with_turns
+from lowering.planning.memory_bound import memory_bound_in_sequence
 from tracegraph.ir.record import replace
 from tracegraph.ir.scalar_values import Apply
 
@@ -79,7 +79,7 @@ def assemble(draft: Draft, *, per_launch: bool) -> Plan:
 def _ordered(graph: Graph, target: Target) -> Graph:
     """The graph, with edges between nodes that would not gain by running side by side."""
     if target.graphs:
-        return with_turns(with_workspaces(graph), target.rates)
+        return memory_bound_in_sequence(with_workspaces(graph), target.rates)
     calls = (node.call for node in walk(graph) if isinstance(node, LibraryNode))
     collective = any(call.exclusive for call in calls)  # they have one order on all devices
     return serialized(graph) if collective else graph

@@ -10,7 +10,7 @@ backends implement; compiled calls come from tracing's `function_table`.
     typed_operators                what type checkers know of its operators
     eager                          an op applied to arguments: recorded if one is traced, else run
     leaf_types, known_arrays       what counts as an array or a number, and its type
-    lent_memory                    memory of a GPU that another library lends for a call
+    borrowed_memory                memory of a GPU, borrowed from another library for a call
     device_buffer, device_calls    the interface of device memory; compiled calls on a device
     dlpack                         export and import without a copy
 """

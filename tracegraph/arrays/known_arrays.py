@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tracegraph import tree
 from tracegraph.arrays.array import Array, Placement, placement
-from tracegraph.arrays.lent_memory import LentMemory
+from tracegraph.arrays.borrowed_memory import BorrowedMemory
 from tracegraph.dtypes import bfloat16
 from tracegraph.errors import EndlessTreeError
 from tracegraph.ir.types import ArrayType
@@ -38,7 +38,7 @@ def replaced(
     """The arguments of a call with such arrays replaced; None if there are none.
 
     In place of those in host memory are ndarrays. In place of tensors of PyTorch and arrays of
-    CuPy, Numba and JAX on a GPU are Arrays of `LentMemory`, which are valid for this call.
+    CuPy, Numba and JAX on a GPU are Arrays of `BorrowedMemory`, which are valid for this call.
     """
     if not kwargs and not any(map(_containers, map(type, args))):
         found = tuple([x if (known := _read(x)) is None else known for x in args])
@@ -77,7 +77,7 @@ def _reader_of(kind: Any) -> Read | None:
     return _READERS.get((kind.__module__, kind.__name__))
 
 
-def lent(
+def borrowed(
     pointer: int,
     dtype: Any,
     shape: tuple[int, ...],
@@ -86,9 +86,9 @@ def lent(
     owner: Any,
     strides: tuple[int, ...] | None,
 ) -> Array:
-    """An Array of memory on a GPU that another library lends for a call; see `LentMemory`."""
+    """An Array of memory on a GPU that is borrowed from another library for a call; see `BorrowedMemory`."""
     type_, where = _placed(dtype, shape, ordinal)
-    memory: Any = LentMemory(pointer, type_, where[3], stream, owner, strides)
+    memory: Any = BorrowedMemory(pointer, type_, where[3], stream, owner, strides)
     return Array.placed(memory, type_, where)
 
 
@@ -104,7 +104,7 @@ def _of_torch(x: Any) -> Any:
     if x.is_conj() or x.is_neg():  # computed where they are read
         x = x.resolve_conj().resolve_neg()
     if x.is_cuda:
-        return lent_tensor(x)
+        return borrowed_tensor(x)
     if not x.is_cpu:
         return None
     torch = sys.modules["torch"]
@@ -115,7 +115,7 @@ def _of_torch(x: Any) -> Any:
     return found
 
 
-def lent_tensor(x: Any) -> Array | None:
+def borrowed_tensor(x: Any) -> Array | None:
     """The memory of a tensor of PyTorch on a GPU; None if arrays cannot have its dtype.
 
     It has no conjugate or negative view, and gradients are not asked for.
@@ -129,7 +129,7 @@ def lent_tensor(x: Any) -> Array | None:
     ordinal = x.get_device()
     strides = None if x.is_contiguous() else x.stride()
     stream = _torch_stream()(ordinal)
-    return lent(x.data_ptr(), dtype, x.shape, ordinal, stream, x, strides)
+    return borrowed(x.data_ptr(), dtype, x.shape, ordinal, stream, x, strides)
 
 
 @cache
@@ -157,7 +157,7 @@ def _torch_stream() -> Callable[[int], int]:
 def _of_cupy(x: Any) -> Array | None:
     itemsize, handle = x.itemsize, sys.modules["cupy"].cuda.get_current_stream().ptr
     strides = None if x.flags.c_contiguous else tuple([s // itemsize for s in x.strides])
-    return lent(x.data.ptr, x.dtype, x.shape, x.data.device_id, handle, x, strides)
+    return borrowed(x.data.ptr, x.dtype, x.shape, x.data.device_id, handle, x, strides)
 
 
 def _of_numba(x: Any) -> Array:
@@ -180,7 +180,9 @@ def _described(described: Any, ordinal: int, stream: int | None, owner: Any) -> 
     dtype, strides = np.dtype(described["typestr"]), described.get("strides")
     if strides is not None:
         strides = tuple([stride // dtype.itemsize for stride in strides])
-    return lent(described["data"][0], dtype, described["shape"], ordinal, stream, owner, strides)
+    return borrowed(
+        described["data"][0], dtype, described["shape"], ordinal, stream, owner, strides
+    )
 
 
 _READERS: Mapping[tuple[str, str], Read] = {

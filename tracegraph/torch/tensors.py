@@ -11,8 +11,8 @@ import torch
 
 from tracegraph import tree
 from tracegraph.arrays.array import Array
-from tracegraph.arrays.known_arrays import current_torch_stream, lent_tensor, torch_dtypes
-from tracegraph.arrays.lent_memory import LEGACY_STREAM
+from tracegraph.arrays.borrowed_memory import LEGACY_STREAM
+from tracegraph.arrays.known_arrays import borrowed_tensor, current_torch_stream, torch_dtypes
 from tracegraph.current_stream import Chosen, on_stream
 from tracegraph.dtypes import bfloat16
 from tracegraph.interop.flat_functions import FlatFunction
@@ -97,7 +97,7 @@ def _on_gpu(
             return _as_tensors(jitted(*map(as_argument, values)))
         if process.is_plain:
             run = partial(_run_into, function, values, where)
-            found = jitted.through(tuple(map(_lent, values)), run)
+            found = jitted.through(tuple(map(_borrowed, values)), run)
             if found is not None:
                 return found
         return _as_tensors(jitted(*map(as_argument, values)))
@@ -130,14 +130,14 @@ def _chosen(handle: int) -> Chosen | None:
     return None if handle in (0, LEGACY_STREAM) else Chosen(handle, None)
 
 
-def _lent(x: Any) -> Any:
+def _borrowed(x: Any) -> Any:
     """What a jitted function takes for a tensor on a GPU, for this call; a number is itself."""
     if not isinstance(x, torch.Tensor):
         return x
     if not x.is_cuda:
         return as_argument(x)
-    lent = lent_tensor(x.resolve_conj().resolve_neg())
-    return as_argument(x) if lent is None else lent
+    borrowed = borrowed_tensor(x.resolve_conj().resolve_neg())
+    return as_argument(x) if borrowed is None else borrowed
 
 
 def _run_into(

@@ -1,7 +1,7 @@
 """Binding: what a call passes, as device addresses; in place where possible, else copied once.
 
 DeviceBuffer, DLPack, __cuda_array_interface__   used where they are, if contiguous and aligned
-memory that another library lends                the same, and nothing is asked of the library
+memory borrowed from another library             the same, and nothing is asked of the library
 memory that the user has                         used where it is, if aligned
 other device arrays                              packed into pooled memory by one kernel
 Python scalars, NumPy scalars, ndarrays          by value if small, else copied to pooled memory
@@ -29,7 +29,7 @@ from lowering.cuda.memory.pool import CudaBuffer, PooledMemory
 from lowering.cuda.open_devices import OpenDevice
 from lowering.cuda.streams.in_flight import InFlightLaunch, later
 from lowering.cuda.streams.stream_state import StreamState
-from tracegraph.arrays.lent_memory import LEGACY_STREAM, LentMemory
+from tracegraph.arrays.borrowed_memory import LEGACY_STREAM, BorrowedMemory
 from tracegraph.errors import CapturingStreamError
 from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.types import ArrayType, row_major_strides
@@ -156,8 +156,8 @@ def bind(argument: Any, wanted: Input, bound: Bound) -> int:
             bound.cross_stream.append(argument)
         bound.pending = later(bound.pending, pending)
         return argument.pointer
-    if type(argument) is LentMemory:
-        return _bind_lent(argument, wanted, bound)
+    if type(argument) is BorrowedMemory:
+        return _bind_borrowed(argument, wanted, bound)
     if isinstance(argument, OwnedBuffer):
         check_type(argument.type.dtype, argument.type.shape, type_)
         check_device(argument.device, device)
@@ -199,7 +199,7 @@ def _aligned(array: OwnedBuffer, wanted: Input, bound: Bound) -> int:
     return pooled.pointer
 
 
-def _bind_lent(array: LentMemory, wanted: Input, bound: Bound) -> int:
+def _bind_borrowed(array: BorrowedMemory, wanted: Input, bound: Bound) -> int:
     driver, handle = bound.stream.driver, array.stream
     if array.type is not wanted.type:
         check_type(array.type.dtype, array.type.shape, wanted.type)
@@ -217,7 +217,7 @@ def _bind_lent(array: LentMemory, wanted: Input, bound: Bound) -> int:
     return _bind_foreign(as_foreign(array), wanted, bound)
 
 
-def as_foreign(array: LentMemory) -> ForeignArray:
+def as_foreign(array: BorrowedMemory) -> ForeignArray:
     """The same, as the driver describes arrays of other libraries."""
     type_, ordinal = array.type, int(array.device.removeprefix("cuda:"))
     strides = row_major_strides(type_.shape) if array.strides is None else array.strides

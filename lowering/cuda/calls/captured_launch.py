@@ -34,7 +34,7 @@ from lowering.cuda.calls.export import (
 from lowering.cuda.compilation.compiled_plan import CompiledPlan
 from lowering.cuda.memory.pool import CudaBuffer
 from lowering.cuda.streams.stream_state import StreamState
-from tracegraph.arrays.lent_memory import LentMemory
+from tracegraph.arrays.borrowed_memory import BorrowedMemory
 from tracegraph.errors import CapturingStreamError
 
 
@@ -87,7 +87,7 @@ def _in_place(argument: Any, wanted: Input, bound: Bound) -> int:
     if type(argument) in NUMBERS or isinstance(argument, np.generic | CudaBuffer):
         return bind(argument, wanted, bound)
     array = None
-    if type(argument) is LentMemory:
+    if type(argument) is BorrowedMemory:
         argument, array = argument.owner, as_foreign(argument)
     elif not isinstance(argument, np.ndarray):
         array = bound.stream.driver.foreign(argument, ordered=False)

@@ -1,8 +1,8 @@
 """Fast calls: a function generated for one graph, which runs it with the usual arguments.
 
-Usual are buffers of the same stream that wait for no loop, contiguous memory that another library
-lends on a stream in order with this one, and Python numbers, while nothing is held for an earlier
-call. The function tests them, makes results and compares addresses in straight
+Usual are buffers of the same stream that wait for no loop, contiguous memory borrowed from
+another library on a stream in order with this one, and Python numbers, while nothing is held for
+an earlier call. The function tests them, makes results and compares addresses in straight
 lines; any other call goes the general way. Its text depends only on the numbers of arguments and
 results, and on which arguments may be numbers: few are ever compiled.
 """
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from lowering.cuda.calls.arguments import NUMBERS
 from lowering.cuda.memory.cross_stream import CrossStreamUse
 from lowering.cuda.memory.pool import CudaBuffer
-from tracegraph.arrays.lent_memory import LEGACY_STREAM, LentMemory
+from tracegraph.arrays.borrowed_memory import LEGACY_STREAM, BorrowedMemory
 from tracegraph.current_stream import current_stream
 from tracegraph.errors import ClosedError
 from tracegraph.generated.functions import define, each
@@ -107,7 +107,7 @@ def _factory(
     scope: dict[str, Any] = {
         "CudaBuffer": CudaBuffer,
         "CrossStreamUse": CrossStreamUse,
-        "LentMemory": LentMemory,
+        "BorrowedMemory": BorrowedMemory,
         "streams_of": _streams_of,
         "NUMBERS": NUMBERS,
         "clock": clock,
@@ -178,7 +178,7 @@ _CHOICE = """\
 _UNUSUAL_ARRAY = """
             or (type(a{i}) is not CudaBuffer
             or a{i}.timeline is not timeline or a{i}.pending is not None)
-            and (type(a{i}) is not LentMemory or a{i}.stream not in streams
+            and (type(a{i}) is not BorrowedMemory or a{i}.stream not in streams
             or a{i}.strides is not None or a{i}.pointer % alignment{i} or a{i}.device != device)"""
 
 _UNUSUAL_NUMBER = f"""
@@ -189,7 +189,7 @@ _BOUND_ARRAY = """\
 """
 
 _BOUND_NUMBER = """\
-            if type(a{i}) is CudaBuffer or type(a{i}) is LentMemory:
+            if type(a{i}) is CudaBuffer or type(a{i}) is BorrowedMemory:
                 p{i} = a{i}.pointer
             else:
                 p{i} = address{i}

@@ -25,7 +25,7 @@ from lowering.cuda.open_devices import OpenDevice
 from lowering.cuda.streams.stream_state import StreamState
 from lowering.cuda.streams.timeline import Timeline
 from lowering.plan.owners import SlotReport
-from tracegraph.arrays.lent_memory import LentMemory
+from tracegraph.arrays.borrowed_memory import BorrowedMemory
 from tracegraph.concurrency.locks import held, held_if_free
 from tracegraph.current_stream import Chosen, current_stream
 from tracegraph.errors import CapturingStreamError, ClosedError
@@ -34,7 +34,7 @@ from tracegraph.staging.calls.donated import Donated
 from tracegraph.staging.calls.last_call import LastRun
 from tracegraph.staging.graph_view import GraphView
 
-_TYPED = frozenset({CudaBuffer, LentMemory})
+_TYPED = frozenset({CudaBuffer, BorrowedMemory})
 _COUNTS = ("launches", "updates", "bytes_copied")
 
 

@@ -19,7 +19,7 @@ from lowering.cuda.memory.heap import Heap
 from lowering.cuda.streams.in_flight import InFlightLaunch
 from lowering.cuda.streams.timeline import Timeline
 from lowering.plan.nests.rounding import power_of_two, round_up
-from tracegraph.arrays.lent_memory import LEGACY_STREAM
+from tracegraph.arrays.borrowed_memory import LEGACY_STREAM
 from tracegraph.ir.types import ArrayType
 
 KEPT_SHARE = 1 / 4

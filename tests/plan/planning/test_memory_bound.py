@@ -31,13 +31,13 @@ def sums(x: Any) -> Any:
 
 
 @pytest.mark.parametrize(("array", "together"), [(LARGE, False), (SMALL, True)])
-def test_two_kernels_read_the_memory_in_turns(array: ArrayType, together: bool) -> None:
+def test_kernels_bound_by_memory_run_in_sequence(array: ArrayType, together: bool) -> None:
     graph = plan_of(sums, array, device="cuda").graph
     assert len(graph.nodes) > 1
     assert bool(independent(graph)) == together
 
 
-def test_nodes_of_a_body_have_turns() -> None:
+def test_so_do_nodes_of_a_body() -> None:
     def loop(x: Any) -> Any:
         def step(_: Any, x: Any) -> Any:
             columns, running = sums(x)

@@ -1,4 +1,4 @@
-"""Memory that another library lends for a call: its stream, its owner; results written to such."""
+"""Memory that is borrowed from another library for a call: its stream, its owner; results written to such."""
 
 import gc
 import weakref
@@ -8,8 +8,8 @@ import pytest
 
 import tracegraph
 from tests.fakes.foreign_arrays import Owner
-from tracegraph.arrays.known_arrays import lent
-from tracegraph.arrays.lent_memory import LEGACY_STREAM
+from tracegraph.arrays.borrowed_memory import LEGACY_STREAM
+from tracegraph.arrays.known_arrays import borrowed
 from tracegraph.errors import CapturingStreamError, ClosedError
 
 
@@ -17,7 +17,7 @@ def array(backend, stream=0, *, shape=(1000,), offset=0, strides=None, ordinal=0
     memory = backend.device.driver.allocate(8000 + offset)
     owner = Owner(memory)
     pointer = memory.pointer + offset
-    return lent(pointer, np.float64, shape, ordinal, stream, owner, strides), owner
+    return borrowed(pointer, np.float64, shape, ordinal, stream, owner, strides), owner
 
 
 def calls(driver, *operations):

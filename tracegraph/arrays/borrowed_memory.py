@@ -1,4 +1,4 @@
-"""LentMemory: device memory that another library lends for one call."""
+"""BorrowedMemory: device memory of another library, borrowed for one call."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ LEGACY_STREAM = 1
 """The handle CU_STREAM_LEGACY. Libraries use this stream by default, and some name it 0."""
 
 
-class LentMemory:
+class BorrowedMemory:
     """An array in device memory of another library, which is known by its class.
 
     Args:

@@ -1,4 +1,4 @@
-"""Turns: nodes that each keep the memory of a device busy run one after the other.
+"""Memory-bound nodes: those that each keep the memory of a device busy run one after the other.
 
 Side by side they take as long as one after the other at best, as the memory is what they wait for;
 at worst each drives out of the caches what the other reads there. On an H100, the columns of a
@@ -19,7 +19,7 @@ LONG = 10e-6
 waits for a µs or two."""
 
 
-def with_turns(graph: Graph, rates: Rates | None) -> Graph:
+def memory_bound_in_sequence(graph: Graph, rates: Rates | None) -> Graph:
     """The graph, and its bodies, with edges between nodes that wait for memory, in their order.
 
     Where one computes for longer than it waits, both units work side by side.
@@ -27,15 +27,16 @@ def with_turns(graph: Graph, rates: Rates | None) -> Graph:
     if rates is None:
         return graph
     nodes = [
-        with_rewritten_bodies(node, lambda body: with_turns(body, rates)) for node in graph.nodes
+        with_rewritten_bodies(node, lambda body: memory_bound_in_sequence(body, rates))
+        for node in graph.nodes
     ]
-    waiting = [at for at, node in enumerate(nodes) if _waits_for_memory(node, rates)]
-    edges = graph.edges | set(pairwise(waiting))
+    bound = [at for at, node in enumerate(nodes) if _is_memory_bound(node, rates)]
+    edges = graph.edges | set(pairwise(bound))
     same = edges == graph.edges and all(map(is_, nodes, graph.nodes))
     return graph if same else Graph(tuple(nodes), frozenset(edges))
 
 
-def _waits_for_memory(node: Node, rates: Rates) -> bool:
+def _is_memory_bound(node: Node, rates: Rates) -> bool:
     most = sum([buffer.type.nbytes for buffer in node.accessed_buffers])
     if node.bodies or most < LONG * rates.copy:
         return False  # most nodes, without a look at what they compute
