@@ -21,7 +21,7 @@ from tests.helpers.running import lowered
 from tracegraph import ArrayType
 
 LARGE = LEAST_BYTES // 4
-"""Elements of the smallest float32 array that is lent."""
+"""Elements of the smallest float32 array that a call may get."""
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""Memory that is borrowed from another library for a call: its stream, its owner; results written to such."""
+"""Memory borrowed from another library for a call: its stream, its owner; results written to it."""
 
 import gc
 import weakref
