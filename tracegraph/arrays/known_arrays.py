@@ -86,7 +86,7 @@ def borrowed(
     owner: Any,
     strides: tuple[int, ...] | None,
 ) -> Array:
-    """An Array of memory on a GPU, borrowed from another library for a call; see `BorrowedMemory`."""
+    """An Array of a GPU's memory, borrowed from another library for a call: `BorrowedMemory`."""
     type_, where = _placed(dtype, shape, ordinal)
     memory: Any = BorrowedMemory(pointer, type_, where[3], stream, owner, strides)
     return Array.placed(memory, type_, where)
