@@ -107,6 +107,10 @@ class SavedContainer:
             self._archive = zipfile.ZipFile(BytesIO(data))
             infos = self._archive.infolist()
         except Exception as error:  # of zipfile: BadZipFile, struct.error, OverflowError, …
+            if data.startswith(b"TGRAPH"):
+                raise DamagedFileError(
+                    "Exported.save_flat has, for C; load what Exported.save writes"
+                ) from None
             raise DamagedFileError(_said(error)) from error
         self._infos = {info.filename: info for info in infos}
         if len(infos) > MOST_ENTRIES or len(self._infos) < len(infos):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
@@ -52,6 +53,8 @@ def export(
             includes headers of the user's, or runs on a mesh; or an argument has a class without a
             name. Also what `Exported.add_target` refuses. The message has the line.
         UnsupportedArgumentError: an argument has a leaf that is not an array, number or type.
+        TypeError: `targets` is one string.
+        ValueError: `order` is negative.
 
     >>> import numpy as np
     >>> import tracegraph
@@ -65,6 +68,10 @@ def export(
 
     signature = fun.signature if isinstance(fun, (Jitted, Exported)) else Signature.of(fun)
     inner = fun.function if isinstance(fun, Jitted) else fun
+    if isinstance(targets, str):
+        raise TypeError(f"targets= takes a sequence of architectures: write ({targets!r},)")
+    if operator.index(order) < 0:
+        raise ValueError(f"order= says how often to differentiate: 0 or more, not {order}")
     if isinstance(inner, ShardedFunction):
         raise UnsavableError(
             f"{signature.function} runs on the devices of {inner.mesh}, which a file cannot name; "

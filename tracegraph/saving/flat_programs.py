@@ -32,7 +32,10 @@ def flat_program(
             "by program=, the number of its types in the list `types`"
         )
     if not 0 <= (number or 0) < len(saved):
-        raise ValueError(f"{signature.function} has {len(saved)} programs, and none is {number}")
+        raise ValueError(
+            f"{signature.function} has {len(saved)} program(s), counted from 0; there is no "
+            f"program={number}"
+        )
     entry = saved[number or 0]
     key = entry.key()
     return compiler().flat_file_of(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Sequence
 from hashlib import sha256
@@ -92,7 +93,12 @@ def write_whole(data: bytes, path: str | os.PathLike[str]) -> None:
         OSError: it cannot be written.
     """
     target = Path(path)
-    number, name = mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    if target.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+    try:
+        number, name = mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    except OSError as error:  # names the file that it could not make
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from None
     try:
         with os.fdopen(number, "wb") as file:
             file.write(data)

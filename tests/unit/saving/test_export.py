@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import pickle
+import re
 import subprocess
 import sys
 from collections import namedtuple
@@ -213,3 +214,17 @@ def test_another_process_gives_the_same_bits(tmp_path: Path) -> None:
     found = subprocess.run(command, env=os.environ, capture_output=True, check=True, text=True)
     expected = [leaf.tobytes().hex() for leaf in exported.leaves(f(exported.X))]
     assert found.stdout.split() == expected
+
+
+def test_mistakes_of_exports_are_named(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match=r"write \('sm_90',\)"):
+        tracegraph.export(np.sin, F64, targets="sm_90")
+    with pytest.raises(ValueError, match="0 or more, not -1"):
+        tracegraph.export(np.sin, F64, order=-1)
+    f = tracegraph.export(np.sin, F64)
+    with pytest.raises(FileNotFoundError, match=r"none/model\.tg'$"):
+        f.save(tmp_path / "none" / "model.tg")
+    with pytest.raises(IsADirectoryError, match=re.escape(repr(str(tmp_path)))):
+        f.save(tmp_path)
+    with pytest.raises(errors.DamagedFileError, match=r"Exported\.save_flat"):
+        tracegraph.load(b"TGRAPH\0\1 and so on")

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tracegraph.errors import UnsavableError
+from tracegraph.ir.callbacks import HostCall, HostFunction
 from tracegraph.ir.kernel_calls import KernelCall
 from tracegraph.ir.op import DeclaredOp, find
 from tracegraph.ir.program import Atom, Eqn, Literal, Program, Region, Value, walk
@@ -134,7 +135,11 @@ class _Writer:
         try:
             return to_json(value)
         except UnsavableError as error:
-            raise unsavable(eqn, f"its {name}, {error}") from None
+            if isinstance(value, (HostCall, HostFunction)):
+                why = "a file cannot hold the function that it calls"
+            else:
+                why = f"its {name}: {error}"
+            raise unsavable(eqn, f"{why}; leave it out of the function that you export") from None
 
     def _function(self, eqn: Eqn, called: DeclaredOp | KernelCall) -> int:
         number = None if self._functions is None else self._functions(called)

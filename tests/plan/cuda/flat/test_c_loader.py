@@ -178,7 +178,7 @@ def test_one_of_several_programs_is_chosen(tmp_path: Path) -> None:
     for arch, program, said in [
         ("90", 0, "is no architecture"),
         ("sm_90", None, "has 2 programs"),
-        ("sm_90", 2, "none is 2"),
+        ("sm_90", 2, "no program=2"),
     ]:
         with pytest.raises(ValueError, match=said):
             exported.save_flat(path, arch, program=program)
