@@ -111,7 +111,8 @@ def _compiled(source: str, arch: str, options: Mapping[str, Any]) -> Any:
     try:
         return program.compile("cubin")
     except Exception as error:
-        raise RuntimeError(f"the kernels do not compile for {arch}: {error}") from error
+        log = str(error).replace("\0", "").rstrip()
+        raise RuntimeError(f"the kernels do not compile for {arch}: {log}") from error
     finally:
         program.close()
         del program  # in a cycle with the error's traceback, its finalizer fails
@@ -142,11 +143,27 @@ def compiler_identity() -> tuple[str, ...]:
     return (*found, *(str(Path(toolkit).resolve()) for toolkit in toolkits if toolkit))
 
 
-def compiler_version() -> tuple[int, int]:
-    """The version of CUDA that the compiler is of."""
+def compiler_version(arch: str) -> tuple[int, int]:
+    """The version of CUDA that the compiler is of, which compiles for an architecture.
+
+    Raises:
+        RuntimeError: there is no compiler, or it does not know the architecture.
+    """
     from cuda.bindings import nvrtc  # noqa: TID251 - the compiler, which needs no driver
 
-    _, major, minor = nvrtc.nvrtcVersion()
+    try:
+        _, major, minor = nvrtc.nvrtcVersion()
+    except RuntimeError as error:
+        raise RuntimeError(
+            f"NVRTC, which compiles kernels for {arch}, was not found: install it by "
+            "pip install 'tracegraph[cu13]', or install a CUDA toolkit"
+        ) from error
+    _, known = nvrtc.nvrtcGetSupportedArchs()
+    names = [f"sm_{number}" for number in known]
+    if arch not in names:
+        raise RuntimeError(
+            f"NVRTC {major}.{minor} does not compile for {arch}, but for {', '.join(names)}"
+        )
     return int(major), int(minor)
 
 

@@ -62,10 +62,10 @@ def _module(
         code = device.compile_custom(source, f"{node.name}.cu", folders)
     except RuntimeError as error:
         line = node.sources[0] if node.sources else None
-        log = str(error.__cause__ or error)
+        log = str(error.__cause__ or error).replace("\0", "").rstrip()
         raise KernelCompileError(
             node.call.kernel.where, device.driver.arch, log, declaration(node), line
-        ) from error
+        ) from None  # whose messages have the same log
     return Module(device.driver.load(code), device.code_bytes(code))
 
 

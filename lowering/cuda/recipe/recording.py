@@ -123,6 +123,7 @@ def recorded(plan: Plan, arch: str) -> Recorded:
         UnsavableError: the Plan has what no file can bring along; the message names the line.
         RuntimeError: the kernels do not compile, or there is no compiler.
     """
+    cuda = compiler_version(arch)
     pdl = int(arch.removeprefix("sm_")) >= 90
     plan = legalize(plan, Features(programmatic_edges=pdl))
     _require_savable(plan)
@@ -192,7 +193,7 @@ def recorded(plan: Plan, arch: str) -> Recorded:
     recipe = Recipe(
         name=plan.name,
         arch=arch,
-        cuda=compiler_version(),
+        cuda=cuda,
         needs=needs,
         inputs=tuple(
             [RecipeInput(b.type.strong(), aligned.get(b, 1), slots.get(b)) for b in plan.inputs]

@@ -156,6 +156,21 @@ def test_what_is_of_this_process_is_refused() -> None:
         stored(jit(calls, device="cuda").lower(f64).plan)
 
 
+def test_a_compiler_that_is_missing_or_too_new_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    double = tracegraph.export(lambda x: 2 * x, 1.0)
+    with pytest.raises(
+        RuntimeError, match=r"NVRTC 1\d\.\d does not compile for sm_20, but for sm_"
+    ):
+        double.add_target("sm_20")
+
+    def missing() -> None:
+        raise RuntimeError("no such library")
+
+    monkeypatch.setattr("cuda.bindings.nvrtc.nvrtcVersion", missing)
+    with pytest.raises(RuntimeError, match=r"NVRTC.* pip install 'tracegraph\[cu13\]'"):
+        double.add_target("sm_90")
+
+
 def places(document: Any) -> list[tuple[Any, Any]]:
     """Every container in a document, with a key of each of its parts."""
     found = []
