@@ -47,7 +47,7 @@ def asarray(
     if isinstance(x, Tracer):
         array: Any = x if dtype is None else x.astype(dtype, copy=False)
     else:
-        array = _as_array(x)
+        array = _named(x)
         if dtype is not None and canonical_dtype(dtype) != array.dtype:
             array = array.astype(dtype)
     if device is not None:
@@ -84,7 +84,13 @@ def from_dlpack(x: Any, /, *, device: str | None = None, copy: bool | None = Non
     return asarray(x, device=device, copy=copy)
 
 
-def _as_array(x: Any) -> Array:
+def array_of(x: Any) -> Array:
+    """An Array of the elements of `x`, where those are.
+
+    Raises:
+        TypeError: not an array or a number, which the message says of it: "is of type str"; or of a
+            dtype that arrays cannot have.
+    """
     if type(x) is Array:
         return x
     key, data = classify(np.asarray(x) if isinstance(x, (list, tuple)) else x)
@@ -93,3 +99,16 @@ def _as_array(x: Any) -> Array:
         return Array(np.array(data, type_.dtype, order="C"))
     copied: Array = copy(data, None, donate=True)
     return copied
+
+
+def _named(x: Any) -> Array:
+    try:
+        return array_of(x)
+    except TypeError as error:
+        if type(error) is not TypeError:
+            raise
+        problem = str(error)
+        if problem.startswith("is of type "):
+            instead = "; pass an array, a number, or nested lists of numbers"
+            problem = f"x {problem}{'' if ';' in problem else instead}"
+        raise TypeError(problem) from error.__cause__

@@ -95,10 +95,22 @@ def _exported(x: Any) -> tuple[LeafKey, Any] | NDArray[Any] | None:
     except Exception as error:
         raise TypeError(
             f"is of type {_class_name(x)}, which does not give its elements "
-            f"({type(error).__name__}: {_first_line(error)}); pass the array itself: detach it, or "
-            "call the function outside of the other library's transformations"
+            f"({type(error).__name__}: {_first_line(error)}); {_advice(x)}"
         ) from error
     return (canonical_dtype(name), shape, False), x
+
+
+def _advice(x: Any) -> str:
+    """What to do where an array of another library refuses."""
+    library = type(x).__module__.partition(".")[0]
+    if library == "torch":
+        return "detach it, or wrap the function by tracegraph.torch.wrap"
+    if library in ("jax", "jaxlib"):
+        return "call the function outside of transformations, or wrap it by tracegraph.jax.wrap"
+    return (
+        "pass the array itself: detach it, or call the function outside of the other library's "
+        "transformations"
+    )
 
 
 def _first_line(error: Exception) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 
 from tracegraph import errors, tree
 from tracegraph.arrays.array import Array
-from tracegraph.arrays.creation import asarray
+from tracegraph.arrays.creation import array_of, asarray
 from tracegraph.concurrency.each_in_a_thread import each_in_a_thread
 from tracegraph.errors.tracebacks import entry_point
 from tracegraph.ir.types import type_of
@@ -208,7 +208,7 @@ def _devices(device: Any, x: Any) -> list[Any]:
 
 def _as_array(leaf: Any, structure: tree.Structure, number: int) -> Any:
     try:
-        return asarray(leaf)
+        return leaf if isinstance(leaf, Tracer) else array_of(leaf)
     except TypeError as error:
         if type(error) is not TypeError:  # it says itself what is wrong
             raise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tracegraph import numpy
-from tracegraph.arrays.creation import asarray
+from tracegraph.arrays.creation import array_of
 from tracegraph.numpy import (
     bit_views,
     comparing,
@@ -29,7 +29,7 @@ FUNCTIONS.update(
     raised=ufuncs.raised,
     compared_with_no_number=comparing.compared_with_no_number,
     rounded_to_int=elementwise.rounded_to_int,
-    adopted=asarray,
+    adopted=array_of,
     ufunc_of_tracers=protocols.array_ufunc,
     function_of_tracers=protocols.array_function,
     ufunc_of_arrays=array_protocols.array_ufunc,
