@@ -56,6 +56,7 @@ def wrap(body: Callable[..., Any]) -> Callable[..., Any]:
 
     known: dict[Hashable, tuple[FlatFunction, list[tree.Structure]]] = {}
 
+    @entry_point
     @wraps(body)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         leaves, structure = tree.flatten((args, kwargs))

@@ -11,7 +11,7 @@ from torch.utils._python_dispatch import is_in_torch_dispatch_mode
 
 from tracegraph import tree
 from tracegraph.devices import canonical_device
-from tracegraph.errors.tracebacks import entry_point
+from tracegraph.errors.tracebacks import entry_point, hide_frames
 from tracegraph.interop.flat_functions import FlatFunction, flat_of_tree
 from tracegraph.torch.differentiated import apply
 from tracegraph.torch.in_graph import call_in_graph
@@ -59,16 +59,20 @@ def wrap(body: Callable[..., Any], *, device: str | None = None) -> Callable[...
     known: dict[Hashable, tuple[FlatFunction, list[tree.Structure]]] = {}
 
     def called(*args: Any, **kwargs: Any) -> Any:
-        leaves, structure = tree.flatten((args, kwargs))
-        found = known.get(structure)
-        if found is None:
-            found = known.setdefault(structure, flat_of_tree(body, structure, device))
-        function, results = found
-        if torch.compiler.is_compiling() or is_in_torch_dispatch_mode():
-            flat = call_in_graph(function, leaves)
-        else:
-            flat = apply(function, leaves)
-        return tree.unflatten(results[0], flat)
+        try:
+            leaves, structure = tree.flatten((args, kwargs))
+            found = known.get(structure)
+            if found is None:
+                found = known.setdefault(structure, flat_of_tree(body, structure, device))
+            function, results = found
+            if torch.compiler.is_compiling() or is_in_torch_dispatch_mode():
+                flat = call_in_graph(function, leaves)
+            else:
+                flat = apply(function, leaves)
+            return tree.unflatten(results[0], flat)
+        except BaseException as error:
+            hide_frames(error)
+            raise
 
     torch.compiler.allow_in_graph(called)
 
