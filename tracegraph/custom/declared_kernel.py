@@ -251,7 +251,10 @@ class _Declaration:
             if not isinstance(source, str) and not callable(source):
                 raise self.error(f"source must be text, not {errors.value_text(source)}")
             if not entry.isidentifier() or not entry.isascii():
-                raise self.error(f"entry must be the name of a function, not {entry!r}")
+                raise self.error(
+                    f"entry= must be the name of the function in the text, not {entry!r}; without "
+                    "it, it is the name of the reference"
+                )
             return CudaText(source, entry, folders)
         if not hasattr(compiled, "handle"):
             raise self.error(

@@ -117,7 +117,7 @@ def test_a_reference_with_another_number_of_results() -> None:
         ({"compiled": 3}, "either source="),
         ({"source": None, "compiled": 3}, "as a compiled kernel; give a cuda.core.Kernel"),
         ({"source": 3}, "source must be text"),
-        ({"entry": "f<float>"}, "entry must be the name of a function"),
+        ({"entry": "f<float>"}, "entry= must be the name of the function"),
         ({"scalars": {"n": "int32"}}, "scalars has 'n', which is none of"),
         ({"scalars": {"x": "complex64"}}, "cannot be passed by value"),
         ({"aliases": {0: "y"}}, "must map numbers of outputs to arrays"),
