@@ -100,7 +100,7 @@ TRACEGRAPH: Table = {
     "cache": {"staging"},
     "interop": {
         *("array_api", "linalg", "special", "staging", "transforms", "arrays", "tracing", "ir"),
-        "tree",
+        *("tree", "errors"),
     },
     "torch": {
         *("interop", "arrays", "ir", "tree", "errors", "dtypes", "devices"),

@@ -12,8 +12,10 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from tracegraph import tree
+from tracegraph.errors import UnsupportedArgumentError
 from tracegraph.interop.halves import SecondHalf, first_half
 from tracegraph.ir.types import ArrayType, type_of
+from tracegraph.staging.calls.signature import Signature
 from tracegraph.staging.jit import eval_shape, jit
 from tracegraph.staging.jitted import Jitted
 from tracegraph.transforms import jvp, vjp, vmap
@@ -201,6 +203,20 @@ def flat_of_tree(
 
     flat.__name__ = name
     return FlatFunction(flat, device), results
+
+
+def by_its_name(
+    error: UnsupportedArgumentError, body: Callable[..., Any], args: Values, kwargs: dict[str, Any]
+) -> UnsupportedArgumentError:
+    """The error of a leaf among the arguments, by the name that the caller of `body` knows.
+
+    Arrays of another library may be given as numbers.
+    """
+    try:
+        Signature.of(body).bind(args, kwargs)
+    except UnsupportedArgumentError as named:
+        return named.with_traceback(None)
+    return error
 
 
 def _chosen(values: Sequence[Any], mask: Mask) -> list[Any]:

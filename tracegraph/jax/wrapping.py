@@ -11,8 +11,9 @@ import numpy as np
 
 from tracegraph import numpy as tnp
 from tracegraph import tree
+from tracegraph.errors import UnsupportedArgumentError
 from tracegraph.errors.tracebacks import entry_point
-from tracegraph.interop.flat_functions import FlatFunction, flat_of_tree
+from tracegraph.interop.flat_functions import FlatFunction, by_its_name, flat_of_tree
 from tracegraph.jax.callback import call_on_host, canonical, is_weak
 
 __all__ = ["wrap"]
@@ -70,7 +71,11 @@ def wrap(body: Callable[..., Any]) -> Callable[..., Any]:
         else:
             given = [x.item() if isinstance(x, jax.Array) and is_weak(x) else x for x in leaves]
             device = _device_of(leaves)
-            flat = [_as_jax(x, device) for x in function.on(device)(*given)]
+            try:
+                values = function.on(device)(*given)
+            except UnsupportedArgumentError as error:
+                raise by_its_name(error, body, args, kwargs) from None
+            flat = [_as_jax(x, device) for x in values]
         return tree.unflatten(results[0], flat)
 
     return wrapped

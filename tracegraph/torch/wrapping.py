@@ -11,8 +11,9 @@ from torch.utils._python_dispatch import is_in_torch_dispatch_mode
 
 from tracegraph import tree
 from tracegraph.devices import canonical_device
+from tracegraph.errors import UnsupportedArgumentError
 from tracegraph.errors.tracebacks import entry_point, hide_frames
-from tracegraph.interop.flat_functions import FlatFunction, flat_of_tree
+from tracegraph.interop.flat_functions import FlatFunction, by_its_name, flat_of_tree
 from tracegraph.torch.differentiated import apply
 from tracegraph.torch.in_graph import call_in_graph
 
@@ -70,6 +71,9 @@ def wrap(body: Callable[..., Any], *, device: str | None = None) -> Callable[...
             else:
                 flat = apply(function, leaves)
             return tree.unflatten(results[0], flat)
+        except UnsupportedArgumentError as error:
+            given = tree.map(lambda x: 0.0 if isinstance(x, torch.Tensor) else x, (args, kwargs))
+            raise by_its_name(error, body, *given) from None
         except BaseException as error:
             hide_frames(error)
             raise

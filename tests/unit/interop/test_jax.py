@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tracegraph
+from tracegraph import errors
 
 jax: Any = pytest.importorskip("jax")
 
@@ -80,3 +81,14 @@ def test_arguments_and_results_are_trees_of_any_dtype() -> None:
         np.testing.assert_array_equal(found["k"], [1, 2, 3])
     gradient = jax.grad(lambda state: f(state, jax.numpy.arange(3), 2.5)["x"].sum())(state)
     np.testing.assert_array_equal(gradient["x"], [2.5] * 3)
+
+
+def test_an_argument_that_is_none_is_named_as_the_caller_does() -> None:
+    def scaled(x: Any, factors: Any) -> Any:
+        return x * factors[0]
+
+    x = jax.numpy.ones(3)
+    with pytest.raises(errors.UnsupportedArgumentError) as caught:
+        tracegraph.jax.wrap(scaled)(x, ["two"])
+    assert str(caught.value).startswith("argument factors[0] of test_an_argument")
+    assert len(caught.traceback) == 1

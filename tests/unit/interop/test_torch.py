@@ -201,3 +201,14 @@ def test_a_function_that_nobody_has_is_freed() -> None:
     del double
     gc.collect()
     assert len(numbers) < before
+
+
+def test_an_argument_that_is_none_is_named_as_the_caller_does() -> None:
+    def scaled(x: Any, factors: Any) -> Any:
+        return x * factors[0]
+
+    x = torch.ones(3)
+    with pytest.raises(errors.UnsupportedArgumentError) as caught:
+        tracegraph.torch.wrap(scaled)(x, ["two"])
+    assert str(caught.value).startswith("argument factors[0] of test_an_argument")
+    assert len(caught.traceback) <= 3  # wrap's own alone
