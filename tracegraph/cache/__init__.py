@@ -6,8 +6,8 @@ and numbers of lines do not count. What is found is neither planned nor compiled
 
     settings   the folder, its size, and counts
 
-Whoever can write to the folder can run code in the processes that use it: folders that others may
-write to are not used.
+A user who can write to the folder can run code in the processes that use it: folders that others
+may write to are not used.
 """
 
 from __future__ import annotations

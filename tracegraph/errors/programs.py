@@ -54,8 +54,8 @@ class UntrustedCodeError(ExportFormatError):
 
     def __init__(self, what: Sequence[str]) -> None:
         super().__init__(
-            f"the file is not trusted and holds code for GPUs: {', '.join(what)}; if you trust "
-            "whoever made it as the author of a library that you install, load it with trusted=True"
+            f"the file is not trusted and holds code for GPUs: {', '.join(what)}; if you trust its "
+            "author as that of a library that you install, load it with trusted=True"
         )
 
 

@@ -79,8 +79,8 @@ def load(
     Args:
         source: a path, or the bytes of a file.
         device: where it runs, as for `jit`.
-        trusted: whether a file may hold code: whoever made it is trusted as the author of a library
-            that you install is.
+        trusted: whether a file may hold code, because you trust its author as you trust that of a
+            library that you install.
 
     Raises:
         UntrustedCodeError: it holds code, and is not trusted.
