@@ -40,7 +40,15 @@ class ArrayType:
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        shape = tuple(map(int, self.shape))
+        try:
+            shape = tuple(map(int, self.shape))
+        except (TypeError, ValueError) as error:
+            if type(error) not in (TypeError, ValueError):  # of a traced value
+                raise
+            raise TypeError(
+                "ArrayType takes a dtype and a shape of numbers, as ArrayType('float32', (4, 3)); "
+                f"got {self.dtype!r} and {self.shape!r}"
+            ) from None
         if shape and min(shape) < 0:
             raise ValueError(f"an extent must not be negative: got shape {shape}")
         dtype = canonical_dtype(self.dtype)

@@ -296,7 +296,7 @@ class Exported:
 
 
 def _require_architecture(arch: str) -> None:
-    if re.fullmatch(r"sm_\d{2,3}", arch) is None:
+    if not isinstance(arch, str) or re.fullmatch(r"sm_\d{2,3}", arch) is None:
         raise ValueError(f"{arch!r} is no architecture: GPUs of compute capability 9.0 are 'sm_90'")
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from tracegraph.errors import UnsavableError
 from tracegraph.errors.tracebacks import entry_point
 from tracegraph.ir.stored.writing import program_to_json
+from tracegraph.ir.types import ArrayType
 from tracegraph.saving.entries import SavedProgram
 from tracegraph.saving.exported import Exported
 from tracegraph.saving.functions.writing import FunctionsWriter
@@ -53,7 +54,7 @@ def export(
             includes headers of the user's, or runs on a mesh; or an argument has a class without a
             name. Also what `Exported.add_target` refuses. The message has the line.
         UnsupportedArgumentError: an argument has a leaf that is not an array, number or type.
-        TypeError: `targets` is one string.
+        TypeError: `targets` is one string, or `signatures` are no tuples.
         ValueError: `order` is negative.
 
     >>> import numpy as np
@@ -70,6 +71,9 @@ def export(
     inner = fun.function if isinstance(fun, Jitted) else fun
     if isinstance(targets, str):
         raise TypeError(f"targets= takes a sequence of architectures: write ({targets!r},)")
+    further: list[Any] = [signatures] if isinstance(signatures, ArrayType) else list(signatures)
+    if not all(isinstance(each, (tuple, list)) for each in further):
+        raise TypeError("signatures= takes a list with a tuple of arguments for each: [(x,), (y,)]")
     if operator.index(order) < 0:
         raise ValueError(f"order= says how often to differentiate: 0 or more, not {order}")
     if isinstance(inner, ShardedFunction):
@@ -78,8 +82,8 @@ def export(
             "export the function inside, and shard what is loaded"
         )
     traced = _differentiated(inner, order)
-    calls = [(args, kwargs)] if args or kwargs or not signatures else []
-    calls += [(tuple(each), {}) for each in signatures]
+    calls = [(args, kwargs)] if args or kwargs or not further else []
+    calls += [(tuple(each), {}) for each in further]
     entries = []
     for given, named in calls:
         call = signature.bind(given, named, abstract=True)

@@ -219,6 +219,11 @@ def test_another_process_gives_the_same_bits(tmp_path: Path) -> None:
 def test_mistakes_of_exports_are_named(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match=r"write \('sm_90',\)"):
         tracegraph.export(np.sin, F64, targets="sm_90")
+    with pytest.raises(TypeError, match=r"a tuple of arguments for each: \[\(x,\)"):
+        tracegraph.export(np.sin, signatures=[F64])  # type: ignore[list-item]
+    for dtype, shape in (((3,), "float32"), ("float32", 3), ("float32", (None,))):
+        with pytest.raises(TypeError, match=r"a dtype and a shape of numbers, .*; got"):
+            tracegraph.ArrayType(dtype, shape)
     with pytest.raises(ValueError, match="0 or more, not -1"):
         tracegraph.export(np.sin, F64, order=-1)
     f = tracegraph.export(np.sin, F64)
