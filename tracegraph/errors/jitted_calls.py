@@ -123,5 +123,5 @@ class ImmutableArrayError(TypeError, ValueError):
             f"this tracegraph.Array is immutable: {operation} is not possible; {advice}, or write "
             "to a copy, x.copy() or numpy.array(x). Results of operations on Arrays may be written "
             "to; arguments and results of jitted functions, what asarray makes, memory that other "
-            "libraries share, and Arrays that a traced function captures may not"
+            "libraries share, read-only views, and Arrays that a traced function captures may not"
         )

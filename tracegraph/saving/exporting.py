@@ -54,6 +54,7 @@ def export(
             includes headers of the user's, or runs on a mesh; or an argument has a class without a
             name. Also what `Exported.add_target` refuses. The message has the line.
         UnsupportedArgumentError: an argument has a leaf that is not an array, number or type.
+        KernelResultError: the reference of a kernel returns something else than is declared.
         TypeError: `targets` is one string, or `signatures` are no tuples.
         ValueError: `order` is negative.
 

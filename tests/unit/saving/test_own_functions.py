@@ -81,8 +81,13 @@ def test_a_kernel_whose_reference_is_python_is_for_gpus() -> None:
     kernel = tracegraph.kernel(source=TEXT, **OPTIONS)(lambda x: np.array([float(x[0])]))
     loaded = again(kernel, X[:1])
     assert TEXT in tracegraph.jit(loaded, device="cuda").lower(X[:1]).source
-    with pytest.raises(errors.CustomKernelError, match="has no NumPy form in the file"):
+    with pytest.raises(
+        errors.CustomKernelError, match=r"(?s)has no NumPy form in .*run it on a GPU"
+    ):
         loaded(X[:1])
+    wrong = tracegraph.kernel(source=TEXT, **OPTIONS)(lambda x: x.astype("float32"))
+    with pytest.raises(errors.KernelResultError, match=r"declared f64\[1\], returned f32\[1\]"):
+        again(wrong, X[:1])
 
 
 def test_kernels_that_are_no_text_are_refused_with_their_line() -> None:

@@ -54,7 +54,9 @@ class _Function:
         """
         if self.traced.program is None:
             raise errors.CustomKernelError(
-                self.label, f"has no NumPy form in the file: {self.traced.fault}"
+                self.label,
+                f"has no NumPy form in the file: {self.traced.fault}",
+                "run it on a GPU, or export it with a reference that can be traced",
             )
         return self.traced.program
 

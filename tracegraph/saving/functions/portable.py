@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tracegraph.errors import UnsavableError
+from tracegraph.errors import KernelResultError, UnsavableError
 from tracegraph.ir.custom_kernels import CapturedFunction, CompiledKernel, CudaText, CustomKernel
 from tracegraph.ir.kernel_calls import KernelCall
 from tracegraph.ir.op import DeclaredOp, Elementwise, Reduction, Scan
@@ -209,6 +209,8 @@ class _Portable:
         """The NumPy form of a function; without one, it can run on a GPU all the same."""
         try:
             program = _traced(function, types, where, order)
+        except KernelResultError:  # on a GPU its results would be as wrong
+            raise
         except Exception as error:  # whatever the user's function raises for traced values
             said = str(error).partition("\n")[0]
             return FunctionProgram(None, f"it cannot be traced: {type(error).__name__}: {said}")
