@@ -47,6 +47,11 @@ os.environ.setdefault(PROGRAMS_VARIABLE, "0")
 EACH_HOST = ("plain", "native")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Tests declare features missing on purpose."""
+    config.addinivalue_line("filterwarnings", "ignore::tracegraph.errors.FallbackWarning")
+
+
 @pytest.fixture(params=EACH_HOST)
 def each_host(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Plans on the host are interpreted, and in a second run of the test, machine code."""

@@ -13,11 +13,18 @@ from functools import cache
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec, module_from_spec
-from threading import RLock
+from threading import Lock, RLock
 from types import ModuleType
 from typing import Any
 
+MOST_SECONDS = 10.0
+"""How long a thread that needs a package waits for the import of a module without it.
+
+Both threads might wait for each other: that one for a module that this one is importing.
+"""
+
 _importing = RLock()
+_leaving = Lock()
 
 
 @cache
@@ -40,7 +47,14 @@ def imported_alone(module: str, packages: Sequence[str]) -> Any:
                     bare.append(package)
             return import_module(module)
         finally:
-            for package in bare:
+            _leave(bare)
+
+
+def _leave(packages: Sequence[str]) -> None:
+    """Whoever imports these packages from now on has the real ones."""
+    with _leaving:
+        for package in packages:
+            if type(sys.modules.get(package)) is _BarePackage:
                 del sys.modules[package]
 
 
@@ -57,7 +71,12 @@ class _BarePackage(ModuleType):
         return package
 
     def __getattr__(self, name: str) -> Any:
-        with _importing:
-            if sys.modules.get(self.__name__) is self:  # in the thread that imports the module
-                raise AttributeError(name)
+        if _importing.acquire(timeout=MOST_SECONDS):
+            try:
+                if sys.modules.get(self.__name__) is self:  # in the thread that imports the module
+                    raise AttributeError(name)
+            finally:
+                _importing.release()
+        else:
+            _leave([n for n, m in list(sys.modules.items()) if type(m) is _BarePackage])
         return getattr(import_module(self.__name__), name)

@@ -1,8 +1,10 @@
-"""Work in several threads at once."""
+"""Work in several threads at once, and collections of garbage beside them."""
 
 from __future__ import annotations
 
+import gc
 import threading
+import time
 from collections.abc import Callable
 
 SECONDS = 120
@@ -32,3 +34,19 @@ def in_threads(count: int, work: Callable[[int], object]) -> None:
         assert not thread.is_alive(), "a thread hangs"
     if failures:
         raise failures[0]
+
+
+def collect_garbage() -> None:
+    """Collect all garbage, as `gc.collect`, which does nothing while another thread collects.
+
+    The thread that compiles in the background collects, too, and may wait for LLVM meanwhile.
+    """
+    until = time.monotonic() + SECONDS
+    while True:
+        cycle: list[object] = []
+        cycle.append(cycle)  # so that a collection finds something
+        del cycle
+        if gc.collect():
+            return
+        assert time.monotonic() < until, "another thread collects garbage without end"
+        time.sleep(0.001)

@@ -70,3 +70,21 @@ def test_views_of_arrays_by_columns_are_written_through() -> None:
     by_columns = Array(FakeBuffer(A.copy(), "fake:0")).copy().T + 1  # laid out as its operand is
     by_columns.T.reshape(-1)[...] = 5
     np.testing.assert_array_equal(np.asarray(by_columns), 5)
+
+
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize("dtype", [np.int64, np.float64])
+def test_what_is_written_on_a_device_is_converted_as_by_numpy(dtype: Any) -> None:
+    text, big = np.array(["7", "8", "x"]), [1, 2, 2**70]
+    for value in ("a", "3", b"4", None, object(), {}, 1 + 2j, 2**70, big, text, text[:1], [None]):
+
+        def written(x: Any, value: Any = value) -> Any:
+            try:
+                x[1, 1:] = value
+            except (TypeError, ValueError, OverflowError) as error:
+                return type(error), str(error)
+            return np.asarray(x).tolist()
+
+        given = A.astype(dtype)
+        found, host = written(Array(FakeBuffer(given.copy(), "fake:0")).copy()), given.copy()
+        assert repr(found) == repr(written(host)), value

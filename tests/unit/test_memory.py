@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -12,7 +11,7 @@ import pytest
 
 import tracegraph
 from lowering.host.executable import HostExecutable
-from tests.helpers.threads import in_threads
+from tests.helpers.threads import collect_garbage, in_threads
 from tracegraph import errors, memory
 from tracegraph.concurrency.weak_set import ConcurrentWeakSet
 from tracegraph.staging import executable_cache
@@ -38,7 +37,7 @@ def with_scratch(name: str) -> Any:
 
 
 def test_what_executables_hold_is_counted() -> None:
-    gc.collect()  # lest executables of other tests go meanwhile
+    collect_garbage()  # lest executables of other tests go meanwhile
     before = tracegraph.memory_stats("host")
     f = with_scratch("f")
     f(1.0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.helpers.processes import end_of
@@ -33,6 +35,36 @@ except ImportError as error:
     print(error)
 """
 
+EACH_OTHER = """
+import sys
+from pathlib import Path
+from threading import Event, Thread
+from tracegraph import single_imports
+
+package = Path(sys.argv[1], "package_of_two")
+package.mkdir()
+(package / "__init__.py").write_text("name = 5")
+(package / "inner.py").write_text(
+    "import sys; sys.entered.set(); from package_of_two import name; found = name"
+)
+sys.path.insert(0, sys.argv[1])
+sys.entered, real, single_imports.MOST_SECONDS = Event(), single_imports.import_module, 0.05
+other = Thread(target=real, args=("package_of_two.inner",))
+
+def behind(module):
+    if module == "package_of_two.inner":
+        other.start()
+        sys.entered.wait()  # the other thread is importing it
+    return real(module)
+
+single_imports.import_module = behind
+inner = single_imports.imported_alone("package_of_two.inner", ("package_of_two",))
+other.join()
+import package_of_two
+assert inner is package_of_two.inner and sys.modules["package_of_two"] is package_of_two
+print(inner.found, package_of_two.name)
+"""
+
 LIBRARIES = """
 import sys
 from lowering.cuda.libraries.bindings import binding
@@ -56,6 +88,10 @@ print(scipy.linalg.inv(np.eye(1)))
 
 def test_the_package_can_be_imported_meanwhile_and_later() -> None:
     assert end_of(MEANWHILE) == (0, "No module named 'scipy.linalg.circles'\n", "")
+
+
+def test_threads_that_wait_for_each_other_go_on(tmp_path: Path) -> None:
+    assert end_of(EACH_OTHER, str(tmp_path)) == (0, "5 5\n", "")
 
 
 def test_bindings_of_libraries_come_without_the_others() -> None:

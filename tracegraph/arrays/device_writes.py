@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from tracegraph.arrays.device_calls import compiled, compiled_op
+from tracegraph.dtypes import SHORT_NAMES
 from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.op import Op
 from tracegraph.tracing import views
@@ -77,6 +78,7 @@ def write(array: Any, index: Any, value: Any) -> None:
     Raises:
         IndexError: as `getitem`.
         ValueError: the value does not broadcast to the selected shape.
+        TypeError, ValueError, OverflowError: it cannot be converted, as NumPy says it.
     """
     chain = []
     root = array
@@ -89,12 +91,29 @@ def write(array: Any, index: Any, value: Any) -> None:
     )
     if isinstance(value, (list, tuple)):
         value = FUNCTIONS["asarray"](value)
+    value = _converted(value, array.dtype)
     template, entries = _separated(index, array.shape, np.size(value) == 1)
     arguments = [*(i for v in chain for i in v.indices), *entries, value]
     own, where = root.data, root.placement
     given = [x.copy() if getattr(x, "memory", None) is own else x for x in arguments]
     del own
     root.renew(_writer(root.axis_order, steps, template)(root, *given).memory, where)
+
+
+def _converted(value: Any, dtype: np.dtype[Any]) -> Any:
+    """A value that a program takes; NumPy makes an array of the dtype of others, such as text."""
+    given = getattr(value, "dtype", None)
+    if isinstance(given, np.dtype):
+        return value if given.newbyteorder("=") in SHORT_NAMES else np.asarray(value, dtype)
+    if isinstance(value, int):
+        return value if -(2**63) <= value < 2**64 else np.asarray(value, dtype)
+    if isinstance(value, complex):
+        return value if dtype.kind == "c" else np.asarray(value, dtype)
+    is_taken = isinstance(value, float) or any(map(partial(hasattr, value), _OF_ARRAYS))
+    return value if is_taken else np.asarray(value, dtype)
+
+
+_OF_ARRAYS = ("dtype", "__dlpack__", "__cuda_array_interface__")
 
 
 def _separated(

@@ -60,10 +60,11 @@ class UntrustedCodeError(ExportFormatError):
 
 
 class ExportVersionError(ExportFormatError):
-    """A file needs a newer tracegraph."""
+    """A file needs a newer tracegraph, or an older one: `is_older` says so of the file."""
 
-    def __init__(self, needed: str, has: str) -> None:
-        super().__init__(f"the file needs {needed}; this tracegraph has {has}: install a newer one")
+    def __init__(self, needed: str, has: str, *, is_older: bool = False) -> None:
+        instead = "save it again with this one" if is_older else "install a newer one"
+        super().__init__(f"the file needs {needed}; this tracegraph has {has}: {instead}")
 
 
 class MalformedProgramError(ExportFormatError):

@@ -42,7 +42,9 @@ class FlatFunction:
         self.number = next(_numbers)
         self._jitted: dict[str, Jitted[..., Values]] = {}
         self._derived: dict[Hashable, FlatFunction] = {}
-        # What another library has found out about it, by what that is and what it is known by.
+        # What another library has found out about it, by what that is and what it is known by. It
+        # stays as long as the function: a second half that were found out again would be another
+        # one, with programs of its own, beside the first, which compiled graphs name by its number.
         self.elsewhere: dict[tuple[str, Hashable], Any] = {}
         self.prepared: dict[Hashable, Any] = {}  # its prepared calls, by the types of arguments
         _by_number[self.number] = self

@@ -40,7 +40,7 @@ def recipe_from_json(document: Document) -> Recipe:
 
     Raises:
         MalformedTargetError: it is none.
-        ExportVersionError: it is of a newer format.
+        ExportVersionError: it is of another format.
     """
     match document:
         case {"format": int(format_), "recipe": written}:
@@ -48,7 +48,8 @@ def recipe_from_json(document: Document) -> Recipe:
         case _:
             raise MalformedTargetError("it is no recipe")
     if format_ != FORMAT:
-        raise ExportVersionError(f"format {format_} of targets", f"{FORMAT}")
+        needed = f"format {format_} of targets"
+        raise ExportVersionError(needed, f"{FORMAT}", is_older=format_ < FORMAT)
     try:
         recipe: Recipe = _reader(Recipe)(written)
     except MalformedProgramError as error:

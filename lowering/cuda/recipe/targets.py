@@ -31,7 +31,7 @@ def recipe_of(target: StoredTarget) -> Recipe:
 
     Raises:
         MalformedTargetError: it is none, or what it names is missing.
-        ExportVersionError: it is of a newer format.
+        ExportVersionError: it is of another format.
     """
     recipe = recipe_from_json(target.recipe)
     for name in recipe.codes:

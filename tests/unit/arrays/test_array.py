@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import gc
 import operator
 import pickle
 import textwrap
@@ -15,6 +14,7 @@ import pytest
 import tracegraph.numpy as tnp
 from tests.fakes.fake_device import FakeBuffer, FakeCompiler
 from tests.helpers.processes import end_of
+from tests.helpers.threads import collect_garbage
 from tracegraph import errors
 from tracegraph.arrays import dlpack
 from tracegraph.arrays.array import Array
@@ -541,10 +541,10 @@ def test_device_capsule_describes_the_memory(dtype: str, monkeypatch: pytest.Mon
     assert x.data.consumers == [1]
     buffer = x.data
     del x
-    gc.collect()
+    collect_garbage()
     assert any(buffer in kept for kept in dlpack._exported.values())
     del seen
-    gc.collect()
+    collect_garbage()
     assert not any(buffer in kept for kept in dlpack._exported.values())
 
 

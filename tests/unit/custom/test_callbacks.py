@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import gc
 import traceback
 import weakref
 from collections.abc import Callable
@@ -13,6 +12,7 @@ import numpy as np
 import pytest
 
 import tracegraph
+from tests.helpers.threads import collect_garbage
 from tests.helpers.traced import trace
 from tracegraph import ArrayType, debug, errors, pure_callback, tree
 from tracegraph.dtypes import SHORT_NAMES
@@ -239,10 +239,10 @@ def test_functions_live_as_long_as_the_program_that_calls_them() -> None:
     alive: list[Any] = []
     jitted = tracegraph.jit(f, device="host")
     jitted(X)
-    gc.collect()
+    collect_garbage()
     assert alive[0]() is not None
     del jitted
-    gc.collect()
+    collect_garbage()
     assert alive[0]() is None
 
 
@@ -436,12 +436,12 @@ def test_what_a_pointer_points_to_lives_as_long_as_the_program(
 
     compiled = tracegraph.jit(f, device="host").lower(1.0).compile()
     del kept, given[:]
-    gc.collect()
+    collect_garbage()
     assert alive() is not None
     compiled(1.0)
     assert capfd.readouterr().err.startswith("pointed:")
     del compiled
-    gc.collect()
+    collect_garbage()
     assert alive() is None
 
 

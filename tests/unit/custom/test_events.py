@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import weakref
 from types import SimpleNamespace
 from typing import Any
@@ -19,6 +18,7 @@ from lowering.testing.call_log import InjectedError
 from lowering.testing.recording_backend import RecordingBackend
 from lowering.testing.recording_driver import RecordingDriver
 from tests.helpers.compiled import plan_of
+from tests.helpers.threads import collect_garbage
 from tracegraph import debug, errors, event
 
 X = np.arange(1000.0)
@@ -194,12 +194,12 @@ def test_the_graph_keeps_events_of_other_libraries(kind: Any) -> None:
     assert (node.name, node.values) == ("record", [ONE])
     assert "event" in str(executable.slots)
     del plan
-    gc.collect()
+    collect_garbage()
     assert kept() is not None
     executable.close()
     backend.device.driver.graphs.clear()
     del executable, backend, node
-    gc.collect()
+    collect_garbage()
     assert kept() is None
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from importlib import import_module
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 import pytest
 
 import tracegraph
+from tests.helpers.threads import collect_garbage
 from tracegraph import errors
 
 torch: Any = pytest.importorskip("torch")
@@ -196,10 +196,10 @@ def test_a_function_that_nobody_has_is_freed() -> None:
     x = torch.ones(2, requires_grad=True)
     double(x).sum().backward()
     numbers = import_module("tracegraph.interop.flat_functions")._by_number
-    gc.collect()
+    collect_garbage()
     before = len(numbers)
     del double
-    gc.collect()
+    collect_garbage()
     assert len(numbers) < before
 
 

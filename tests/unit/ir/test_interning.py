@@ -1,7 +1,6 @@
 """Interning: one object for each key, as long as someone holds it."""
 
-import gc
-
+from tests.helpers.threads import collect_garbage
 from tracegraph.ir.interning import Interned
 
 
@@ -20,7 +19,7 @@ def test_what_was_added_first_is_what_all_get() -> None:
 def test_an_object_that_nobody_holds_is_forgotten() -> None:
     things = Interned()
     things.add("a", Thing())
-    gc.collect()
+    collect_garbage()
     assert things.get("a") is None
     second = Thing()
     assert things.add("a", second) is second
@@ -33,7 +32,7 @@ def test_the_death_of_an_object_does_not_remove_its_successor() -> None:
     first = things.add(("a", 1), Thing())
     del first
     assert things.add(key_of_second, second) is second
-    gc.collect()
+    collect_garbage()
     assert things.get(("a", 1)) is second
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import gc
 import weakref
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 
 import tracegraph
+from tests.helpers.threads import collect_garbage
 from tracegraph import jit
 
 
@@ -133,7 +133,7 @@ def test_it_keeps_nothing_alive_and_does_not_change() -> None:
     (cached,) = (weakref.ref(each) for each in f._builds.executables.values())
     f(np.ones(4))
     f.forget()
-    gc.collect()
+    collect_garbage()
     assert cached() is None
     assert call is not None
     assert call.operands[0].type == "f64[3]"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import pickle
 import threading
 import warnings
@@ -13,6 +12,7 @@ import numpy as np
 import pytest
 
 import tracegraph
+from tests.helpers.threads import collect_garbage
 from tracegraph import errors, jit
 from tracegraph.arrays.device_calls import _identity
 from tracegraph.staging.retraces import WARNED_BUILDS
@@ -53,7 +53,7 @@ def test_nothing_of_a_dropped_program_stays(call: Any) -> None:
     for n in range(1, 8):
         call(f, np.ones(n))
         built |= {id(each): weakref.ref(each) for each in f._builds.executables.values()}
-    gc.collect()
+    collect_garbage()
     assert sum(each() is not None for each in built.values()) == 2
 
 
@@ -68,7 +68,7 @@ def test_static_values_of_dropped_programs_are_released() -> None:
         options.append(weakref.ref(option))
         f(1.0, option)
         del option
-    gc.collect()
+    collect_garbage()
     assert [option() is not None for option in options] == [False] * 4 + [True] * 2
 
 

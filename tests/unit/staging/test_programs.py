@@ -1,12 +1,12 @@
 """`jitted.programs`: what was compiled, and its use so far."""
 
-import gc
 import weakref
 from datetime import datetime, timedelta
 
 import numpy as np
 
 import tracegraph
+from tests.helpers.threads import collect_garbage
 
 
 def halve(x):
@@ -96,7 +96,7 @@ def test_a_report_keeps_no_executable():
     executable = weakref.ref(cached.compiled.executable)
     report = f.programs()
     del f, cached
-    gc.collect()
+    collect_garbage()
     assert executable() is None
     assert report[0].launches == 1
 

@@ -2,12 +2,15 @@
 
 import gc
 import sys
+import threading
+import time
+import weakref
 
 import numpy as np
 import pytest
 
 import tracegraph
-from tests.helpers.threads import in_threads
+from tests.helpers.threads import SECONDS, collect_garbage, in_threads
 from tracegraph.concurrency.weak_set import ConcurrentWeakSet
 from tracegraph.ir.scalar import Axis
 
@@ -78,6 +81,30 @@ def test_the_living_may_grow_while_they_are_counted() -> None:
     assert set(living) == set(kept)
     assert len(kept) == 4
     del kept[1:], item, _seen
-    gc.collect()
+    collect_garbage()
     assert list(living) == kept
     assert len(living) == 1
+
+
+def test_garbage_is_collected_although_another_thread_collects() -> None:
+    collecting = threading.Event()
+
+    class Slow:
+        def __init__(self) -> None:
+            self.cycle = self
+
+        def __del__(self) -> None:
+            collecting.set()
+            time.sleep(0.05)
+
+    Slow()
+    other = threading.Thread(target=gc.collect)
+    other.start()
+    assert collecting.wait(SECONDS)
+    garbage = Item()
+    garbage.cycle = garbage  # type: ignore[attr-defined]
+    alive = weakref.ref(garbage)
+    del garbage
+    collect_garbage()
+    assert alive() is None
+    other.join(SECONDS)

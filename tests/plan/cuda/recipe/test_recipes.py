@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 import tracegraph
 from lowering.cuda.libraries.library_calls import CAPTURED
 from lowering.cuda.recipe.calls import KINDS
-from lowering.cuda.recipe.recipe import Base
+from lowering.cuda.recipe.recipe import FORMAT, Base
+from lowering.cuda.recipe.stored import recipe_from_json
 from lowering.cuda.recipe.targets import load_target, recipe_of
 from lowering.plan.calls.captured_call import CapturedCall
 from lowering.plan.calls.collectives import CollectiveCall
@@ -24,7 +25,12 @@ from lowering.testing.recording_driver import RecordingDriver
 from tests.emulation.text_code import stored, uncompiled
 from tests.unit.saving.mutations import VALUES
 from tracegraph import ArrayType, cond, debug, fori_loop, jit, switch, while_loop
-from tracegraph.errors import ExportFormatError, MalformedTargetError, UnsavableError
+from tracegraph.errors import (
+    ExportFormatError,
+    ExportVersionError,
+    MalformedTargetError,
+    UnsavableError,
+)
 from tracegraph.staging.program_function import StoredTarget
 
 __all__ = ["uncompiled"]
@@ -216,3 +222,9 @@ def test_what_a_recipe_names_must_be_there(part: str) -> None:
     data = {name: value for name, value in target.data.items() if not name.endswith(ending)}
     with pytest.raises(MalformedTargetError, match=r"there is no code|has another size"):
         recipe_of(StoredTarget(target.recipe, data))
+
+
+@pytest.mark.parametrize(("newer", "instead"), [(1, "install a newer"), (-1, "save it again")])
+def test_recipes_of_another_format_say_what_to_do(newer: int, instead: str) -> None:
+    with pytest.raises(ExportVersionError, match=instead):
+        recipe_from_json({"format": FORMAT + newer, "recipe": []})
