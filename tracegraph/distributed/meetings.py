@@ -93,7 +93,7 @@ class Meetings:
         return iter(())
 
     def fail(self, process: int, launch: int, device: int) -> Iterator[Sent]:
-        """A device has failed in a launch: whoever waits in that waits no longer."""
+        """A device has failed in a launch, and who waits in that waits no longer."""
         if launch in self._failed:
             return
         self._failed[launch] = device

@@ -1,7 +1,7 @@
 """Recipe: all that a CUDA graph is built from, as records of numbers, names and code.
 
 A recipe has the calls of `lowering.cuda.interface` that a build makes, in order, with addresses as
-relocations: a base, which whoever loads it has, and an offset in bytes. So a graph is built from it
+relocations: a base, which its loader has, and an offset in bytes. So a graph is built from it
 without a planner, a code generator or a compiler, by Python here or by any other language.
 
     Recipe
@@ -10,7 +10,7 @@ without a planner, a code generator or a compiler, by Python here or by any othe
       codes, functions    cubins, and the kernels in them
       conditions          those of conditional nodes, each of one graph
       nodes               in the order in which they are added
-      calls, buffers      calls of libraries, which whoever loads it captures
+      calls, buffers      calls of libraries, which the loader captures
       failures, monitors, prints       what launches report
 
 Graphs have numbers: 0 is the whole graph, others are bodies of conditional nodes, in the order in
@@ -256,7 +256,7 @@ class RecipeCall:
     """A call of a library: the class in `lowering.plan.calls`, and its fields as JSON, in which
     buffers are numbers in `buffers`.
 
-    It uses scratch `workspace` of those that whoever loads the recipe puts behind the arena, each
+    It uses scratch `workspace` of those that the loader puts behind the arena, each
     as large as the greatest need. `pointers` is where its pointer arrays are, if it has some; they
     are `written` when the graph is built, unless kernels write them. A call with `moving` buffers
     is captured again when they move.

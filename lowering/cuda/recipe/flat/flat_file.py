@@ -1,7 +1,7 @@
 """Writing of flat files: a recipe with its cubins and constants, as one sequence of bytes.
 
 What C cannot have is refused here, with the user's line: calls of libraries, which are captured
-again by whoever loads a recipe, and prints, which a thread of Python shows.
+again by the loader of a recipe, and prints, which a thread of Python shows.
 """
 
 from __future__ import annotations
