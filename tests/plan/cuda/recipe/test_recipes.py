@@ -118,7 +118,8 @@ def test_the_graph_is_that_of_the_plan(name: str) -> None:
 
 
 def test_recipes_have_all_calls_but_those_of_this_process() -> None:
-    assert {*KINDS.values()} == CAPTURED.keys() - {CapturedCall, CollectiveCall}
+    ours = {call for call in CAPTURED if call.__module__.startswith("lowering.")}  # pages add others
+    assert {*KINDS.values()} == ours - {CapturedCall, CollectiveCall}
 
 
 @pytest.mark.usefixtures("uncompiled")
