@@ -118,7 +118,8 @@ def test_the_graph_is_that_of_the_plan(name: str) -> None:
 
 
 def test_recipes_have_all_calls_but_those_of_this_process() -> None:
-    ours = {call for call in CAPTURED if call.__module__.startswith("lowering.")}  # pages add others
+    # code on pages of the docs adds others
+    ours = {call for call in CAPTURED if call.__module__.startswith("lowering.")}
     assert {*KINDS.values()} == ours - {CapturedCall, CollectiveCall}
 
 
