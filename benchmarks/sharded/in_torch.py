@@ -80,7 +80,7 @@ def _neighbours(u: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def _transposed(x: torch.Tensor) -> torch.Tensor:
-    """The rows of each device, cut into columns, of which each device gets its own."""
+    """The transpose of an array in blocks of rows, in blocks of rows."""
     rows, columns = x.shape
     count = dist.get_world_size()
     sent = x.reshape(rows, count, columns // count).transpose(0, 1).contiguous()

@@ -42,7 +42,7 @@ class MeetingOfBuilds:
         return [json.loads(each) for each in found]
 
     def fail(self, failure: BaseException) -> None:
-        """The other processes are told where the build ends."""
+        """Nothing: other processes learn of it from the code that ends the build."""
 
 
 class MeetingOfProcesses:

@@ -332,7 +332,7 @@ KILLED = {"killed", "killed_in_build"}
 
 
 def programs_of(device: str, processes: int, each: int) -> list[str]:
-    """The programs that so many processes run one after the other, with so many devices each."""
+    """The names of the programs to run in order, for `processes` of `each` devices."""
     left_out = KILLED | (ON_GPUS_ALONE if device == "host" else ON_HOST_ALONE)
     left_out |= set() if processes == 2 else OF_TWO
     left_out |= set() if processes * each == 4 else OF_FOUR_DEVICES

@@ -161,7 +161,7 @@ class Meetings:
         return bool(own) and len(own) >= min(each.together for each in own)
 
     def pass_on(self, process: int, header: Header) -> Iterator[Sent]:
-        """What a process lets all others see; what is wrong, it hears as well."""
+        """Send a message of a process to the others; one of a difference to itself, too."""
         for other in [*self._others(process), *([process] if "differs" in header else [])]:
             yield other, {**header, "of": process}, ()
 

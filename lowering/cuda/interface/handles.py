@@ -28,7 +28,7 @@ class SharedAllocation(Allocation, Protocol):
 
     @property
     def name(self) -> bytes:
-        """What is told to the others."""
+        """The name by which other processes open it."""
 
 
 class HostAllocation(Protocol):

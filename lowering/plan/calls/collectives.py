@@ -160,8 +160,8 @@ class CollectiveCall(LibraryCall):
         something by those to which it sends, so that it knows when it may send more.
         """
         pairs = {p for kind in self.kinds if isinstance(kind, Permute) for p in kind.perm}
-        hears = any(kind.sends_all for kind in self.kinds) or pairs == {(j, i) for i, j in pairs}
-        return self.stored_bytes <= WORDS_BYTES and hears
+        is_mutual = pairs == {(j, i) for i, j in pairs} or any(k.sends_all for k in self.kinds)
+        return self.stored_bytes <= WORDS_BYTES and is_mutual
 
     @property
     def is_small(self) -> bool:

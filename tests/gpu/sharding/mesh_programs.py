@@ -1,7 +1,8 @@
 """Programs on a mesh of GPUs beside the same on a mesh of the host.
 
-`python -m tests.gpu.sharding.mesh_programs DEVICE SIZE NAME...` runs some, on a mesh of so many of
-such devices: 2 or 4. It ends with a traceback of all threads if devices wait for one another.
+`python -m tests.gpu.sharding.mesh_programs DEVICE SIZE NAME...` runs the programs with these names
+on a mesh of SIZE devices, 2 or 4. It ends with a traceback of all threads if devices wait for one
+another.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@
               | {"literal": hexadecimal bytes, "type": type number}
 
 A function of the user's has a number, as a tag of an attribute as well: its record is elsewhere in
-the file, and whoever writes or reads the program knows it.
+the file, which the writer and the reader of the program have.
 
 May import what `ir/` may.
 """

@@ -34,7 +34,7 @@ def test_each_library_is_loaded_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def load(name: str) -> None:
         loaded.append((name, threading.current_thread() is threading.main_thread()))
-        raise RuntimeError("it is told by the first call")
+        raise RuntimeError("the first call raises this")
 
     finder = SimpleNamespace(load_nvidia_dynamic_lib=load)
     monkeypatch.setitem(sys.modules, "cuda.pathfinder", finder)  # type: ignore[arg-type]
