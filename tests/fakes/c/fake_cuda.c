@@ -88,6 +88,7 @@ static int allocations, live, calls, fail_at, nodes, graphs, conditions;
 static graph *condition_graphs[1 << 16];
 static char condition_used[1 << 16];
 static FILE *logged;
+static void *own_stream;
 
 /* For tests: how many objects are alive, how many calls there were since one was told to fail, and
    where the file ends that code is in, which may be damaged. */
@@ -203,9 +204,12 @@ int cuCtxSynchronize(void) {
 
 int cuStreamCreate(void **stream, unsigned flags) {
   CALL;
-  *stream = object(1);
+  own_stream = *stream = object(1);
   return flags > 1;
 }
+
+/* The number that a test gives for a stream; that of the stream that was created is -1. */
+static long stream_number(void *stream) { return stream == own_stream ? -1 : (long)stream; }
 
 int cuStreamDestroy_v2(void *stream) {
   drop(stream);
@@ -216,6 +220,30 @@ int cuStreamSynchronize(void *stream) {
   CALL;
   (void)stream;
   return 0;
+}
+
+int cuStreamWaitEvent(void *stream, void *event, unsigned flags) {
+  CALL;
+  LOG("wait stream %ld\n", stream_number(stream));
+  return !event || flags;
+}
+
+int cuEventCreate(void **event, unsigned flags) {
+  CALL;
+  *event = object(1);
+  return flags != 2;
+}
+
+int cuEventDestroy_v2(void *event) {
+  drop(event);
+  return 0;
+}
+
+int cuEventRecord(void *event, void *stream) {
+  CALL;
+  LOG("record stream %ld\n", stream_number(stream));
+  if (logged) fflush(logged);
+  return !event;
 }
 
 static int allocate(size_t nbytes, int kind, word *pointer) {
@@ -271,9 +299,8 @@ int cuMemsetD8_v2(word pointer, unsigned char value, size_t count) {
 
 int cuMemsetD32Async(word pointer, unsigned value, size_t count, void *stream) {
   CALL;
-  (void)stream;
   for (size_t i = 0; i < count; ++i) ((unsigned *)(size_t)pointer)[i] = value;
-  LOG("flag %u\n", value);
+  LOG("flag %u stream %ld\n", value, stream_number(stream));
   return 0;
 }
 

@@ -1,6 +1,9 @@
 /* Runs a flat file: what it takes and gives, then launches with addresses that move.
 
-       run_flat FILE [LAUNCHES [0 if addresses move, 1 if they stay]] */
+       run_flat FILE [LAUNCHES [0 if addresses move, 1 if they stay, 2 if launches are stopped]]
+
+   If they are stopped, each runs on a stream of its own, is stopped at once, and the next one is
+   launched before all are waited for. */
 
 #define TG_IMPLEMENTATION
 #include "tracegraph_load.h"
@@ -27,12 +30,19 @@ int main(int argc, char **argv) {
   tg_address *given = calloc(inputs + 1, sizeof *given), *made = calloc(outputs + 1, sizeof *made);
   for (uint32_t i = 0; i < inputs; ++i) show("argument", tg_input(program, i));
   for (uint32_t i = 0; i < outputs; ++i) show("result", tg_output(program, i));
-  int launches = argc > 2 ? atoi(argv[2]) : 1, stay = argc > 3 && atoi(argv[3]), code = 0;
+  int launches = argc > 2 ? atoi(argv[2]) : 1, stay = argc > 3 ? atoi(argv[3]) : 0, code = 0;
   for (int launch = 1; launch <= launches && !code; ++launch) {
     tg_address start = (tg_address)(stay ? 1 : launch) << 48;
     for (uint32_t i = 0; i < inputs; ++i) given[i] = start + (i + 1) * 0x1000000ull;
     for (uint32_t i = 0; i < outputs; ++i) made[i] = start + (i + 1) * 0x1000ull;
-    code = failed(tg_run(program, given, made, NULL)) || failed(tg_wait(program, NULL));
+    void *stream = stay == 2 ? (void *)(size_t)launch : NULL;
+    code = failed(tg_run(program, given, made, stream));
+    if (stay == 2) code |= failed(tg_stop(program));
+    else code |= failed(tg_wait(program, NULL));
+  }
+  if (stay == 2) {
+    for (int i = 1; i <= launches; ++i) code |= failed(tg_wait(program, (void *)(size_t)i));
+    code |= failed(tg_run(program, given, made, NULL)) || failed(tg_wait(program, NULL));
   }
   tg_close(program);
   free(given);

@@ -92,7 +92,8 @@ tg_status tg_run(tg_program *program, const tg_address *inputs, const tg_address
 /* Wait for a stream, and return whether a check has failed. */
 tg_status tg_wait(tg_program *program, void *stream);
 
-/* End the loops of launches in flight, from any thread; tg_wait returns TG_ERROR_STOPPED then. */
+/* End the loops of launches in flight, from any thread. tg_wait returns TG_ERROR_STOPPED then, for
+   all that were launched before the first tg_run behind a tg_wait that has said so. */
 tg_status tg_stop(tg_program *program);
 
 #ifdef __cplusplus
@@ -384,7 +385,8 @@ enum {
   TG_CU_ON_DEVICE = 1,
   TG_CU_PROGRAMMATIC = 1,
   TG_CU_PORTABLE_AND_MAPPED = 3,
-  TG_CU_NON_BLOCKING = 1
+  TG_CU_NON_BLOCKING = 1,
+  TG_CU_NOT_TIMED = 2
 };
 
 /* More parameters than a kernel can have, and more words than these can be. */
@@ -409,6 +411,10 @@ enum {
   F(cuStreamCreate, (tg_cu *, unsigned))                                                           \
   F(cuStreamDestroy_v2, (tg_cu))                                                                   \
   F(cuStreamSynchronize, (tg_cu))                                                                  \
+  F(cuStreamWaitEvent, (tg_cu, tg_cu, unsigned))                                                   \
+  F(cuEventCreate, (tg_cu *, unsigned))                                                            \
+  F(cuEventDestroy_v2, (tg_cu))                                                                    \
+  F(cuEventRecord, (tg_cu, tg_cu))                                                                 \
   F(cuMemAlloc_v2, (tg_address *, size_t))                                                         \
   F(cuMemFree_v2, (tg_address))                                                                    \
   F(cuMemHostAlloc, (void **, size_t, unsigned))                                                   \
@@ -475,8 +481,11 @@ struct tg_program {
   tg_cu *libraries, *kernels;
   tg_address arena, fixed, constant_memory, stop_flag;
   volatile uint64_t *mailbox; /* the failure, and steps of monitors, in pinned memory */
-  tg_cu stop_stream;
-  atomic_int stopped;
+  tg_cu stop_stream;            /* in whose order the stop flag is written */
+  tg_cu over;                   /* the event behind the last launch, if the graph reads the flag */
+  atomic_int stopping, stopped; /* calls of tg_stop that go on; whether the flag is to be cleared */
+  atomic_int unsaid;            /* whether tg_wait has to tell of a stop ... */
+  int said, reads_flag;         /* ... and has told of it */
   /* the graph */
   tg_cu graph, executable;
   tg_cu *graphs, *added;
@@ -917,6 +926,7 @@ static tg_status tg_place_memory(tg_program *p) {
   TG_CALL(p, cuMemHostAlloc, (&mailbox, 8 * words, TG_CU_PORTABLE_AND_MAPPED));
   p->mailbox = memset(mailbox, 0, 8 * words);
   TG_CALL(p, cuStreamCreate, (&p->stop_stream, TG_CU_NON_BLOCKING));
+  TG_CALL(p, cuEventCreate, (&p->over, TG_CU_NOT_TIMED));
   return TG_OK;
 }
 
@@ -954,7 +964,10 @@ static tg_status tg_word(tg_program *p, uint32_t node, uint32_t cell) {
       TG_TRY(tg_condition(p, word->index));
       base = p->handles[word->index];
       break;
-    case TG_BASE_STOP_FLAG: base = p->stop_flag; break;
+    case TG_BASE_STOP_FLAG:
+      base = p->stop_flag;
+      p->reads_flag = 1;
+      break;
     case TG_BASE_FAILURE: base = (tg_address)(uintptr_t)p->mailbox; break;
     case TG_BASE_STEPS: base = (tg_address)(uintptr_t)(p->mailbox + 1 + word->index); break;
     default: break;
@@ -1182,6 +1195,7 @@ static void tg_release(tg_program *p) {
   if (p->stop_flag) cuda->cuMemFree_v2(p->stop_flag);
   if (p->mailbox) cuda->cuMemFreeHost((void *)(uintptr_t)p->mailbox);
   if (p->stop_stream) cuda->cuStreamDestroy_v2(p->stop_stream);
+  if (p->over) cuda->cuEventDestroy_v2(p->over);
   for (uint64_t i = 0; p->libraries && i < p->counts[TG_SECTION_CODE]; ++i) {
     if (p->libraries[i]) cuda->cuLibraryUnload(p->libraries[i]);
   }
@@ -1290,13 +1304,32 @@ static tg_status tg_update(tg_program *p) {
   return TG_OK;
 }
 
+/* Clear the stop flag behind earlier launches, which it ends, and before those on the stream. A stop
+   that comes later is written behind that. */
+static tg_status tg_clear_flag(tg_program *p, tg_cu stream) {
+  TG_CALL(p, cuStreamWaitEvent, (p->stop_stream, p->over, 0));
+  TG_CALL(p, cuMemsetD32Async, (p->stop_flag, 0, 1, p->stop_stream));
+  TG_CALL(p, cuEventRecord, (p->over, p->stop_stream));
+  TG_CALL(p, cuStreamWaitEvent, (stream, p->over, 0));
+  return TG_OK;
+}
+
 static tg_status tg_launch(tg_program *p, const tg_address *inputs, const tg_address *outputs,
                            tg_cu stream) {
   TG_TRY(tg_failed_check(p));
   TG_TRY(tg_want(p, inputs, outputs, stream));
   TG_TRY(tg_update(p));
-  if (atomic_exchange(&p->stopped, 0)) TG_CALL(p, cuMemsetD32Async, (p->stop_flag, 0, 1, stream));
+  if (p->said) atomic_store(&p->unsaid, 0);
+  p->said = 0;
+  if (atomic_exchange(&p->stopped, 0)) {
+    tg_status status = tg_clear_flag(p, stream);
+    if (status) {
+      atomic_store(&p->stopped, 1); /* for the next call */
+      return status;
+    }
+  }
   TG_CALL_FOR(p, tg_name(p), cuGraphLaunch, (p->executable, stream));
+  if (p->reads_flag) TG_CALL(p, cuEventRecord, (p->over, stream));
   return TG_OK;
 }
 
@@ -1314,19 +1347,24 @@ tg_status tg_wait(tg_program *p, void *stream) {
   int code = p->cuda.cuStreamSynchronize(stream);
   p->cuda.cuCtxPopCurrent_v2(&popped);
   if (code) return tg_cuda_error(p, code, "cuStreamSynchronize", tg_name(p));
-  if (atomic_load(&p->stopped)) {
+  if (atomic_load(&p->stopping) || atomic_load(&p->unsaid)) {
+    p->said = 1;
     p->mailbox[0] = 0;
     return tg_fail(TG_ERROR_STOPPED, "%s was stopped; its results are not whole", tg_name(p));
   }
   return tg_failed_check(p);
 }
 
+/* Others see that it goes on, or that it is over, whenever the flag may be set. */
 tg_status tg_stop(tg_program *p) {
   tg_cu popped;
-  atomic_store(&p->stopped, 1);
   TG_CALL(p, cuCtxPushCurrent_v2, (p->context));
+  atomic_fetch_add(&p->stopping, 1);
   int code = p->cuda.cuMemsetD32Async(p->stop_flag, 1, 1, p->stop_stream);
   if (!code) code = p->cuda.cuStreamSynchronize(p->stop_stream);
+  atomic_store(&p->stopped, 1);
+  atomic_store(&p->unsaid, 1);
+  atomic_fetch_sub(&p->stopping, 1);
   p->cuda.cuCtxPopCurrent_v2(&popped);
   return code ? tg_cuda_error(p, code, "cuMemsetD32Async", tg_name(p)) : TG_OK;
 }

@@ -43,14 +43,32 @@ def test_the_graph_is_that_of_the_recipe(run_flat: CProgram, tmp_path: Path) -> 
     assert calls[: len(expected)] == expected
     # an argument that is written over is copied; two kernels hold addresses
     launches = [call.split()[0] for call in calls[len(expected) :]]
-    assert launches == 2 * ["copy", "update", "update", "launch"]
+    assert launches == 2 * ["copy", "update", "update", "launch", "record"]
 
 
 def test_addresses_that_stay_are_not_written_again(run_flat: CProgram, tmp_path: Path) -> None:
     log = tmp_path / "log"
     run_flat(written(tmp_path), 2, 1, log=log)
     calls = [line.split()[0] for line in log.read_text().splitlines()]
-    assert calls[-6:] == ["copy", "update", "update", "launch", "copy", "launch"]
+    first, second = ["copy", "update", "update", "launch"], ["copy", "launch"]
+    assert calls[-8:] == [*first, "record", *second, "record"]
+
+
+def test_a_stop_ends_all_earlier_launches_and_no_later_one(
+    run_flat: CProgram, tmp_path: Path
+) -> None:
+    log = tmp_path / "log"
+    found = run_flat(written(tmp_path), 2, 2, log=log)
+    stopped = "error 9: every_kind was stopped; its results are not whole"
+    assert found.stdout.splitlines()[7:] == [stopped, stopped]  # and the last launch is whole
+    calls = log.read_text().splitlines()
+    orders = ("launch", "record", "flag", "wait")
+    cleared = ["wait stream -1", "flag 0 stream -1", "record stream -1"]
+    assert [call for call in calls if call.split()[0] in orders] == [
+        *("launch stream 1", "record stream 1", "flag 1 stream -1"),
+        *(*cleared, "wait stream 2", "launch stream 2", "record stream 2", "flag 1 stream -1"),
+        *(*cleared, "wait stream 0", "launch stream 0", "record stream 0"),
+    ]
 
 
 def test_a_failed_check_is_told(run_flat: CProgram, tmp_path: Path) -> None:
