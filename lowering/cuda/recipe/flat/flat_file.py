@@ -247,19 +247,18 @@ def _assembled(recipe: Recipe, records: _Records) -> bytes:
         end += padded
     written = np.array(sections, SECTION.dtype).tobytes()
     body = written + bytes(-(table + len(written)) % ALIGNMENT) + b"".join(parts)
-    number = recipe.arch.removeprefix("sm_")
     # cubins run on all drivers of their major version; what graphs need is in 12.8
     driver = max(1000 * recipe.cuda[0], 12080)
     header = (
         np.frombuffer(MAGIC, np.uint8),
         VERSION,
-        int(number.rstrip("af")),
-        not number.isdecimal(),
+        int(recipe.arch.removeprefix("sm_")),
         driver,
+        len(SECTIONS),
         table + len(body),
         table,
-        len(SECTIONS),
         zlib.crc32(body),
+        0,
         (0, 0),
     )
     return np.array(header, HEADER.dtype).tobytes() + body

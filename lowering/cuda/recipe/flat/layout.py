@@ -62,17 +62,17 @@ def _record(name: str, text: str, /, **fields: str) -> FlatRecord:
 
 HEADER = _record(
     "header",
-    "The file: arch is 90 for sm_90, and exact if later minor versions do not do; cuda the oldest "
-    "driver, 13000 for 13.0; checksum the CRC-32 of all behind the header.",
+    "The file: arch is 90 for sm_90; cuda the oldest driver, 13000 for 13.0; checksum the CRC-32 "
+    "of all behind the header.",
     magic="u8[8]",
     version="u32",
     arch="u32",
-    exact="u32",
     cuda="u32",
+    section_count="u32",
     nbytes="u64",
     sections="u64",
-    section_count="u32",
     checksum="u32",
+    unused="u32",
     reserved="u64[2]",
 )
 

@@ -127,18 +127,18 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "and a little-endian o
 #define TG_VERSION 1u
 #define TG_ALIGNMENT 64u
 #define TG_NONE 0xffffffffu
-/* The file: arch is 90 for sm_90, and exact if later minor versions do not do; cuda the oldest
-   driver, 13000 for 13.0; checksum the CRC-32 of all behind the header. */
+/* The file: arch is 90 for sm_90; cuda the oldest driver, 13000 for 13.0; checksum the CRC-32 of
+   all behind the header. */
 struct tg_header_record {
   uint8_t magic[8];
   uint32_t version;
   uint32_t arch;
-  uint32_t exact;
   uint32_t cuda;
+  uint32_t section_count;
   uint64_t nbytes;
   uint64_t sections;
-  uint32_t section_count;
   uint32_t checksum;
+  uint32_t unused;
   uint64_t reserved[2];
 };
 _Static_assert(sizeof(struct tg_header_record) == 64, "header");
@@ -874,10 +874,10 @@ static tg_status tg_find_device(tg_program *p, int number) {
   TG_CALL(p, cuDeviceGetAttribute, (&major, TG_CU_MAJOR, p->device));
   TG_CALL(p, cuDeviceGetAttribute, (&minor, TG_CU_MINOR, p->device));
   unsigned arch = (unsigned)major * 10 + (unsigned)minor;
-  if (arch / 10 != head->arch / 10 || arch < head->arch || (head->exact && arch != head->arch)) {
+  if (arch / 10 != head->arch / 10 || arch < head->arch) {
     return tg_fail(TG_ERROR_DEVICE,
-                   "device %d is sm_%u, the program is for sm_%u%s; write it for that architecture",
-                   number, arch, head->arch, head->exact ? " alone" : "");
+                   "device %d is sm_%u, the program is for sm_%u; write it for that architecture",
+                   number, arch, head->arch);
   }
   TG_CALL(p, cuDevicePrimaryCtxRetain, (&p->context, p->device));
   return TG_OK;
