@@ -204,14 +204,16 @@ int cuCtxSynchronize(void) {
 
 int cuStreamCreate(void **stream, unsigned flags) {
   CALL;
-  own_stream = *stream = object(1);
+  *stream = object(1);
+  if (!own_stream) own_stream = *stream;
   return flags > 1;
 }
 
-/* The number that a test gives for a stream; that of the stream that was created is -1. */
+/* The number that a test gives for a stream; that of the first one that was created is -1. */
 static long stream_number(void *stream) { return stream == own_stream ? -1 : (long)stream; }
 
 int cuStreamDestroy_v2(void *stream) {
+  if (stream == own_stream) own_stream = NULL;
   drop(stream);
   return 0;
 }

@@ -62,8 +62,13 @@ int main(int argc, char **argv) {
     results[i] = malloc(2 * nbytes + 1);
   }
   if (argc > 2) {
-    if (failed(tg_run(p, given[0], made[0], NULL)) || failed(tg_stop(p))) return 1;
-    return failed(tg_wait(p, NULL));
+    tg_cu streams[2]; /* the second launch comes right behind the stop of the first */
+    for (int i = 0; i < 2; ++i) {
+      if (p->cuda.cuStreamCreate(&streams[i], TG_CU_NON_BLOCKING)) return 2;
+      if (failed(tg_run(p, given[0], made[0], streams[i])) || failed(tg_stop(p))) return 2;
+    }
+    int stopped = tg_wait(p, streams[0]) == TG_ERROR_STOPPED;
+    return failed(tg_wait(p, streams[1])) && stopped;
   }
   for (int launch = 0; launch < 4; ++launch) {
     int set = launch & 1;

@@ -124,4 +124,5 @@ def test_loops_are_ended(run_arrays: Path, tmp_path: Path, schedule: Any) -> Non
     written(tmp_path, endless, np.ones(10))
     command = [run_arrays, tmp_path, "stop"]
     found = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    assert found.returncode == 1, found.stdout
     assert found.stdout.startswith("error 9: endless was stopped")
