@@ -13,7 +13,7 @@ from dataclasses import fields
 from enum import IntEnum
 from functools import cache
 from operator import attrgetter
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, Union, get_args, get_origin
 
 from lowering.cuda.recipe.checks import require_sound
 from lowering.cuda.recipe.recipe import FORMAT, Base, Node, Recipe, Relocation
@@ -101,9 +101,8 @@ def _writer(kind: Any) -> Write:
         return lambda value: None if value is None else write(value)
     if origin is not None and issubclass(origin, Mapping):
         return dict
-    hints = get_type_hints(kind)
     names = [each.name for each in fields(kind)]
-    writers = [_writer(hints[name]) for name in names]
+    writers = [_writer(each.type) for each in fields(kind)]
     values_of = attrgetter(*names) if len(names) > 1 else lambda value: (getattr(value, names[0]),)
     return lambda value: [w(each) for w, each in zip(writers, values_of(value), strict=True)]
 
@@ -175,8 +174,7 @@ def _reader(kind: Any) -> Read:
         return lambda value: None if value is None else read(value)
     if origin is not None and issubclass(origin, Mapping):
         return _read_dict
-    hints = get_type_hints(kind)
-    items = _fixed([_reader(hints[each.name]) for each in fields(kind)])
+    items = _fixed([_reader(each.type) for each in fields(kind)])
     return lambda value: kind(*items(value))
 
 
