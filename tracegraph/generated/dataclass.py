@@ -137,7 +137,9 @@ def _constructor(
     scope: dict[str, Any] = {"__made": _MADE, "__set": object.__setattr__}
     own = "self" if all(each.name != "self" for each in fields) else "__self"
     store = f" __set({own}, '{{0}}', {{1}})" if frozen else f" {own}.{{0}} = {{1}}"
-    plain, named, lines = [own], [], []
+    plain: list[str] = [own]
+    named: list[str] = []
+    lines: list[str] = []
     for each in fields:
         name, value = each.name, each.name
         default, factory = f"__default_{name}", f"__factory_{name}"
@@ -161,7 +163,7 @@ def _constructor(
     parameters = ", ".join([*plain, *["*"] * bool(named), *named])
     body = "\n".join(lines) or " pass"
     written: Any = define(f"def __init__({parameters}):\n{body}", "__init__", "a class", scope)
-    ordered = sorted((each for each in fields if each.init), key=lambda each: each.kw_only)
+    ordered = sorted((each for each in fields if each.init), key=lambda each: bool(each.kw_only))
     written.__annotations__ = {**{each.name: each.type for each in ordered}, "return": None}
     return _owned(cls, written)
 

@@ -102,9 +102,14 @@ def _writer(kind: Any) -> Write:
     if origin is not None and issubclass(origin, Mapping):
         return dict
     names = [each.name for each in fields(kind)]
-    writers = [_writer(each.type) for each in fields(kind)]
+    writers = [_writer(each) for each in _types(kind)]
     values_of = attrgetter(*names) if len(names) > 1 else lambda value: (getattr(value, names[0]),)
     return lambda value: [w(each) for w, each in zip(writers, values_of(value), strict=True)]
+
+
+def _types(kind: type) -> list[Any]:
+    """The types of the fields of a record."""
+    return [each.type for each in fields(kind)]
 
 
 def _only(arguments: tuple[Any, ...]) -> Any:
@@ -174,7 +179,7 @@ def _reader(kind: Any) -> Read:
         return lambda value: None if value is None else read(value)
     if origin is not None and issubclass(origin, Mapping):
         return _read_dict
-    items = _fixed([_reader(each.type) for each in fields(kind)])
+    items = _fixed([_reader(each) for each in _types(kind)])
     return lambda value: kind(*items(value))
 
 
