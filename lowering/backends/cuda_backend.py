@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from lowering.backends.gpus import open_early
 from tracegraph.ir.types import ArrayType
+from tracegraph.staging import gc_pause
 from tracegraph.staging.device_features import DeviceFeatures
 from tracegraph.staging.interfaces import Executable
 from tracegraph.staging.program_function import StoredTarget
@@ -36,10 +37,11 @@ class CudaBackend:
         """
         if self._opened is None:
             open_early(f"{self.name}:{self._ordinal}")
-            import lowering.cuda.calls.graph_executable  # noqa: F401 - only to have it imported
-            from lowering.cuda.open_devices import open_device
+            with gc_pause.paused():
+                import lowering.cuda.calls.graph_executable  # noqa: F401 - only to have it imported
+                from lowering.cuda.open_devices import open_device
 
-            self._opened = open_device(self._ordinal)
+                self._opened = open_device(self._ordinal)
         return self._opened
 
     @property
