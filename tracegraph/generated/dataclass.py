@@ -6,6 +6,7 @@ classes only. Here a class gets its fields and slots at once, and each method at
 then on it is one like those of Python's decorator, and calls take as long as with these.
 
 The text of one method is written in a third of the time that Python's decorator takes for a class.
+Constructors of classes with alike fields share their code.
 
 Either decorator takes classes of the other as bases.
 """
@@ -14,7 +15,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from functools import cache, partial
 from reprlib import recursive_repr
+from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 from tracegraph.generated.functions import define
@@ -119,6 +122,10 @@ def _values(item: str, fields: Sequence[dataclasses.Field[Any]]) -> str:
     return "(" + "".join([f"{item}.{each.name}, " for each in fields]) + ")"
 
 
+def _same(value: Any) -> Any:
+    return value
+
+
 class _Factory:
     """The default of a parameter whose value a factory makes."""
 
@@ -132,40 +139,76 @@ _MADE = _Factory()
 def _constructor(
     cls: Any, fields: Sequence[dataclasses.Field[Any]], frozen: bool, slots: bool
 ) -> Callable[..., Any]:
-    """The method `__init__` of a class, with the same parameters as that of Python's decorator."""
+    """The method `__init__` of a class, with the same parameters as that of Python's decorator.
+
+    Classes with alike fields share its code, in which only names differ.
+    """
     missing = dataclasses.MISSING
     scope: dict[str, Any] = {"__made": _MADE, "__set": object.__setattr__}
-    own = "self" if all(each.name != "self" for each in fields) else "__self"
-    store = f" __set({own}, '{{0}}', {{1}})" if frozen else f" {own}.{{0}} = {{1}}"
-    plain: list[str] = [own]
+    kinds: list[_Kind] = []
+    names: list[str] = []
+    types: tuple[dict[str, Any], dict[str, Any]] = {}, {}  # of parameters; of those by name alone
+    defaults: tuple[dict[str, Any], dict[str, Any]] = {}, {}
+    for each in fields:
+        default, factory = each.default, each.default_factory
+        if not each.init and factory is missing and (default is missing or not slots):
+            continue  # the class has it, or who constructs the object assigns it
+        if each.init:
+            named = bool(each.kw_only)
+            types[named][each.name] = each.type
+            if factory is not missing or default is not missing:
+                defaults[named][each.name] = default if factory is missing else _MADE
+            elif defaults[0] and not named:
+                raise TypeError(f"non-default argument {each.name!r} follows default argument")
+        if factory is not missing:
+            scope[f"__factory{len(names)}"] = factory
+        elif not each.init:
+            scope[f"__factory{len(names)}"] = partial(_same, default)
+        kinds.append((each.init, f"__factory{len(names)}" in scope, each.init and named))
+        names.append(each.name)
+    code = _shared_code(tuple(kinds), frozen, hasattr(cls, "__post_init__"))
+    own = "self" if "self" not in names else "__self"
+    real = {"__own": own, **{f"__{number}": name for number, name in enumerate(names)}}
+    renamed = code.replace(
+        co_varnames=tuple([real.get(name, name) for name in code.co_varnames]),
+        co_names=tuple([real.get(name, name) for name in code.co_names]),
+        co_consts=tuple([real.get(c, c) if type(c) is str else c for c in code.co_consts]),
+    )
+    written: Any = FunctionType(renamed, scope, "__init__", tuple(defaults[0].values()))
+    written.__kwdefaults__ = defaults[1] or None
+    written.__annotations__ = {**types[0], **types[1], "return": None}
+    return _owned(cls, written)
+
+
+_Kind = tuple[bool, bool, bool]
+"""Of a field: whether it is a parameter, whether a factory may make it, and whether it is passed by
+name alone.
+"""
+
+
+@cache
+def _shared_code(kinds: tuple[_Kind, ...], frozen: bool, finishes: bool) -> CodeType:
+    """The code of a constructor whose fields have numbers for names."""
+    store = " __set(__own, '{0}', {1})" if frozen else " __own.{0} = {1}"
+    plain: list[str] = ["__own"]
     named: list[str] = []
     lines: list[str] = []
-    for each in fields:
-        name, value = each.name, each.name
-        default, factory = f"__default_{name}", f"__factory_{name}"
-        parameter = name
-        if each.default_factory is not missing:
-            scope[factory] = each.default_factory
-            value = f"{factory}()"
-            if each.init:
-                parameter, value = f"{name}=__made", f"{value} if {name} is __made else {name}"
-        elif each.default is not missing:
-            scope[default] = each.default
-            parameter = f"{name}={default}"
-            value = name if each.init else default
-        if each.init:
-            (named if each.kw_only else plain).append(parameter)
-        elif value == name or (value == default and not slots):
-            continue  # the class has it, or who constructs the object assigns it
+    for number, (passed, made, by_name) in enumerate(kinds):
+        name, value = f"__{number}", f"__{number}"
+        if passed:
+            (named if by_name else plain).append(name)
+        if made:
+            new = f"__factory{number}()"
+            value = f"{new} if {name} is __made else {name}" if passed else new
         lines.append(store.format(name, value))
-    if hasattr(cls, "__post_init__"):
-        lines.append(f" {own}.__post_init__()")
+    if finishes:
+        lines.append(" __own.__post_init__()")
     parameters = ", ".join([*plain, *["*"] * bool(named), *named])
     body = "\n".join(lines) or " pass"
-    written: Any = define(f"def __init__({parameters}):\n{body}", "__init__", "a class", scope)
-    ordered = sorted((each for each in fields if each.init), key=lambda each: bool(each.kw_only))
-    written.__annotations__ = {**{each.name: each.type for each in ordered}, "return": None}
-    return _owned(cls, written)
+    code: CodeType = define(
+        f"def __init__({parameters}):\n{body}", "__init__", "a class", {}
+    ).__code__
+    return code
 
 
 def _owned(cls: Any, method: Any) -> Callable[..., Any]:
