@@ -33,6 +33,7 @@ from lowering.plan.target.features import Feature
 from tracegraph.cache.settings import keeps_programs
 from tracegraph.current_stream import current_stream
 from tracegraph.errors import DeviceLostError
+from tracegraph.generated.dataclass import write_constructors
 
 
 class OpenDevice:
@@ -207,9 +208,13 @@ def open_device(ordinal: int) -> OpenDevice:
 
 @cache
 def _open(ordinal: int) -> OpenDevice:
+    """The device. Mostly a thread makes its context meanwhile, which is waited for here."""
     try:
         from lowering.driver import CudaDriver
 
+        write_constructors(
+            "lowering.cuda", "lowering.driver", "lowering.plan"
+        )  # beside that thread
         driver = CudaDriver(ordinal)
     except Exception as error:
         raise RuntimeError(

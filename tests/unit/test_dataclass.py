@@ -7,7 +7,9 @@ import dataclasses
 import inspect
 import pickle
 import re
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tracegraph
-from tracegraph.generated.dataclass import dataclass
+from tracegraph.generated.dataclass import dataclass, write_constructors
 
 ROOT = Path(tracegraph.__file__).parents[1]
 
@@ -129,6 +131,17 @@ def test_bases_may_be_of_either_decorator(above: Any, below: Any) -> None:
     if below is dataclass:
         with pytest.raises(TypeError, match="non-frozen dataclass from a frozen one"):
             below(slots=True)(type("Wrong", (base,), {"__annotations__": {"z": int}}))
+
+
+def test_constructors_are_written_before_they_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = dataclass(slots=True)(type("Made", (), {"__annotations__": {"x": int}}))
+    monkeypatch.setitem(sys.modules, "some.module", SimpleNamespace(Made=made, other=3))
+    before = vars(made)["__init__"]
+    write_constructors("other")
+    assert vars(made)["__init__"] is before
+    write_constructors("some")
+    assert inspect.isfunction(vars(made)["__init__"])
+    assert made(3).x == 3
 
 
 def test_packages_use_no_other() -> None:

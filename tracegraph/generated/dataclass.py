@@ -14,6 +14,7 @@ Either decorator takes classes of the other as bases.
 from __future__ import annotations
 
 import dataclasses
+import sys
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from reprlib import recursive_repr
@@ -91,6 +92,19 @@ class _Unwritten:
             found = _written(cls, name, self._frozen, self._slots)
             setattr(cls, name, found)
         return found.__get__(instance, owner)
+
+
+def write_constructors(*packages: str) -> None:
+    """Write the constructors of the classes in these packages, as far as they are imported.
+
+    For a moment in which there is nothing else to do: their first use takes no time then.
+    """
+    starts = tuple([f"{package}." for package in packages])
+    for name, module in [*sys.modules.items()]:
+        if name.startswith(starts):
+            for each in [*vars(module).values()]:
+                if isinstance(each, type) and type(vars(each).get("__init__")) is _Unwritten:
+                    each.__init__  # type: ignore[misc] # noqa: B018 - to look it up writes it
 
 
 def _written(cls: Any, name: str, frozen: bool, slots: bool) -> Callable[..., Any]:
