@@ -26,6 +26,7 @@ from tracegraph.tracing.tracer import Tracer
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tracegraph.saving.functions.writing import FunctionsWriter
     from tracegraph.saving.targets import TargetSizes
 
 
@@ -144,14 +145,33 @@ class Exported:
 
         A file with one is loaded only if it is `trusted`.
         """
+        archs = {arch for e in self.entries if e.targets is not None for arch in e.targets.by_arch}
+        return (*self._functions().labels, *(f"target {arch}" for arch in sorted(archs)))
+
+    @property
+    def gpu_only(self) -> Mapping[str, str]:
+        """Those of `code` that run on GPUs alone, with why: their NumPy form cannot be traced.
+
+        >>> import numpy as np
+        >>> import tracegraph
+        >>> reads = tracegraph.elementwise(
+        ...     lambda x: np.array([float(each) for each in x]), cuda="{0} + 0"
+        ... )
+        >>> exported = tracegraph.export(lambda x: reads(x), 1.0)
+        >>> list(exported.gpu_only) == list(exported.code)
+        True
+        """
+        return self._functions().faults
+
+    def _functions(self) -> FunctionsWriter:
+        """The kernels and functions of the user's that the programs call, written as JSON."""
         from tracegraph.ir.stored.writing import program_to_json
         from tracegraph.saving.functions.writing import FunctionsWriter
 
         functions = FunctionsWriter()
         for program in self.programs:
             program_to_json(program, functions.number)
-        archs = {arch for e in self.entries if e.targets is not None for arch in e.targets.by_arch}
-        return (*functions.labels, *(f"target {arch}" for arch in sorted(archs)))
+        return functions
 
     @property
     def constant_bytes(self) -> int:
@@ -281,7 +301,8 @@ class Exported:
         return file_of(self.__name__, self.signature, self.entries)
 
     def __repr__(self) -> str:
-        return f"<exported {self.signature.function}, {len(self.entries)} program(s)>"
+        where = ", for GPUs alone" if self.gpu_only else ""
+        return f"<exported {self.signature.function}, {len(self.entries)} program(s){where}>"
 
     def __str__(self) -> str:
         from tracegraph.ir.text import program_line
@@ -291,6 +312,7 @@ class Exported:
         ops = [name if v == 1 else f"{name} (version {v})" for name, v in self.requires.items()]
         for arch, programs in self.targets.items():
             lines += [f"target {arch}: {sizes}" for sizes in programs]
+        lines += [f"for GPUs alone: {label}: {why}" for label, why in self.gpu_only.items()]
         lines.append(f"constants: {self.constant_bytes} B; ops: {', '.join(ops) or 'none'}")
         return "\n\n".join(("\n".join(lines), *map(str, self.programs)))
 
