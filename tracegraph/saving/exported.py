@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tracegraph import tree
 from tracegraph.errors import ExportedTypesError
+from tracegraph.errors.keywords import required_bool
 from tracegraph.errors.tracebacks import entry_point, hide_frames
 from tracegraph.ir.op import find
 from tracegraph.ir.program import Program, walk
@@ -227,17 +228,19 @@ class Exported:
         >>> double.targets["sm_90"][0].kernels
         1
         """
-        _require_architecture(arch)
+        require_architecture(arch)
         from tracegraph.saving.targets import with_target
 
         self.entries = tuple([with_target(entry, self.signature, arch) for entry in self.entries])
         self._function.entries = self.entries
 
+    @entry_point
     def on_device(self, device: str) -> Exported:
         """The same function for another device.
 
         Raises:
             TypeError: `device` is not a string.
+            ValueError: there is no such device.
         """
         return Exported(self.__name__, self.signature, self.entries, device)
 
@@ -273,6 +276,7 @@ class Exported:
 
         Raises:
             UnsavableError: the program calls a library, or prints; the message has the line.
+            TypeError: `program` is not a number, or `libraries` neither True nor False.
             ValueError: there is no such architecture or program.
             RuntimeError: there is no NVRTC, or it does not know the architecture.
             OSError: the file cannot be written.
@@ -280,7 +284,8 @@ class Exported:
         from tracegraph.saving.flat_programs import flat_program
         from tracegraph.saving.packing import write_whole
 
-        _require_architecture(arch)
+        require_architecture(arch)
+        required_bool("libraries", libraries)
         data = flat_program(self.signature, self.entries, arch, program, libraries)
         write_whole(data, path)
 
@@ -317,7 +322,12 @@ class Exported:
         return "\n\n".join(("\n".join(lines), *map(str, self.programs)))
 
 
-def _require_architecture(arch: str) -> None:
+def require_architecture(arch: object) -> None:
+    """Refuse what is no architecture of GPUs.
+
+    Raises:
+        ValueError: it is none.
+    """
     if not isinstance(arch, str) or re.fullmatch(r"sm_\d{2,3}", arch) is None:
         raise ValueError(f"{arch!r} is no architecture: GPUs of compute capability 9.0 are 'sm_90'")
 

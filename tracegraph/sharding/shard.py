@@ -8,7 +8,7 @@ from typing import Any
 
 from tracegraph import errors
 from tracegraph.errors.tracebacks import entry_point
-from tracegraph.sharding.mesh import Mesh
+from tracegraph.sharding.mesh import Mesh, require_mesh
 from tracegraph.tracing.function_table import FUNCTIONS
 from tracegraph.tracing.trace import current_trace
 
@@ -65,10 +65,7 @@ def shard(
     >>> np.asarray(unit), float(norm)
     (array([0. , 0.6, 0. , 0.8]), 5.0)
     """
-    given: Any = mesh
-    if not isinstance(given, Mesh):
-        got = errors.value_text(given)
-        raise errors.ShardingError(f"shard: mesh must be a tracegraph.Mesh, not {got}")
+    require_mesh("shard", mesh)
     if fun is None:
         return functools.partial(shard, mesh=mesh, in_specs=in_specs, out_specs=out_specs)
     if not callable(fun):

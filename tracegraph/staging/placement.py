@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -15,7 +15,7 @@ from tracegraph.concurrency.each_in_a_thread import each_in_a_thread
 from tracegraph.errors.tracebacks import entry_point
 from tracegraph.ir.types import type_of
 from tracegraph.sharding.gathered import gathered
-from tracegraph.sharding.mesh import Mesh
+from tracegraph.sharding.mesh import Mesh, require_mesh
 from tracegraph.sharding.partition_spec import (
     PartitionSpec,
     global_type,
@@ -137,7 +137,12 @@ def make_array_from_local(blocks: Sequence[Any], mesh: Mesh, spec: PartitionSpec
     >>> np.asarray(make_array_from_local([np.zeros(2), np.ones(2)], mesh, P("x")))
     array([0., 0., 1., 1.])
     """
+    require_mesh("make_array_from_local", mesh)
     require_axes(mesh, spec, "make_array_from_local")
+    given: Any = blocks
+    if not isinstance(given, Iterable):
+        got = errors.value_text(given)
+        raise TypeError(f"make_array_from_local: blocks must be several arrays, not {got}")
     arrays = [b if type(b) is np.ndarray else asarray(b) for b in blocks]
     types = [type_of(array) for array in arrays]
     own = len(mesh.local_devices)
