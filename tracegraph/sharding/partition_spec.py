@@ -102,14 +102,14 @@ def require_axes(mesh: Mesh, spec: Any, what: str) -> PartitionSpec:
     """
     if not isinstance(spec, PartitionSpec):
         raise errors.ShardingError(
-            f"{what} is divided by a PartitionSpec, such as PartitionSpec('x'), not "
+            f"{what} must be a PartitionSpec, such as PartitionSpec('x'), not "
             f"{errors.value_text(spec)}"
         )
     for name in sorted(spec.axes):
         if name not in mesh.shape:
             known = ", ".join(map(repr, mesh.axis_names))
             raise errors.ShardingError(
-                f"{what} has {spec}, but the mesh has no axis {name!r}; its axes are {known}"
+                f"{what} is {spec}, but the mesh has no axis {name!r}; its axes are {known}"
             )
     return spec
 

@@ -93,7 +93,7 @@ def _divided(x: Any, mesh: Mesh, specs: Any) -> Any:
     moved = []
     for number, (leaf, spec) in enumerate(zip(leaves, each, strict=True)):
         what = tree.paths(structure, "x")[number]
-        known = require_axes(mesh, spec, what)
+        known = require_axes(mesh, spec, f"the spec of {what}")
         place = sharded_place(mesh, known)
         if isinstance(leaf, Tracer):
             raise errors.ShardingError(
@@ -138,7 +138,7 @@ def make_array_from_local(blocks: Sequence[Any], mesh: Mesh, spec: PartitionSpec
     array([0., 0., 1., 1.])
     """
     require_mesh("make_array_from_local", mesh)
-    require_axes(mesh, spec, "make_array_from_local")
+    require_axes(mesh, spec, "make_array_from_local: spec")
     given: Any = blocks
     if not isinstance(given, Iterable):
         got = errors.value_text(given)
