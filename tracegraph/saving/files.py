@@ -92,7 +92,8 @@ def load(
         MalformedProgramError: a program in it is not well formed.
         MalformedTargetError: what it says of targets is not well formed; their graphs are checked
             when one of them is to run.
-        ExportVersionError: it needs a newer tracegraph. All are `ExportFormatError`.
+        ExportVersionError: it needs a newer tracegraph, or an older one. All these are
+            `ExportFormatError`.
         OSError: the file cannot be read.
 
     >>> import tracegraph
