@@ -151,6 +151,26 @@ def a_branch_that_all_take(w: Any, x: Any, y: Any) -> Any:
     return tracegraph.cond(psum(y.sum()) > 1e9, lambda w: np.sum(w**2), second, w)
 
 
+def _whole_inner_branches(w: Any, x: Any, y: Any) -> Any:
+    return np.sin(np.sum(w * x.sum((0, 1)))) * np.sum(w)
+
+
+@case(_whole_inner_branches)
+def a_branch_beside_one_that_keeps_what_differs(w: Any, x: Any, y: Any) -> Any:
+    """Devices keep for the way back which branch all of them took, and beside it what differs."""
+
+    def apart(w: Any) -> Any:
+        return psum(np.sum(np.where(tracegraph.axis_index("x") == 0, w, 2 * w)))
+
+    def summed(w: Any) -> Any:
+        return np.sin(psum(np.sum(w * x.sum(0)))) * np.sum(w)
+
+    def together(w: Any) -> Any:
+        return tracegraph.cond(psum(np.sum(w)) < 1e6, summed, apart, w)
+
+    return tracegraph.cond(psum(y.sum()) > 1e6, apart, together, w)
+
+
 def _whole_steps(w: Any, x: Any, y: Any) -> Any:
     found = 0.0
     for k in range(N):
