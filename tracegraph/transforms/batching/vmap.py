@@ -246,13 +246,15 @@ def _run(fun: Function, arguments: _Arguments, out_axes: Axes, axis_name: str | 
         structures.append(structure)
         return results
 
+    name = getattr(fun, "__name__", "vmapped")
     if any_on_device(leaves):
+        flat.__qualname__ = name  # in messages
         results = compiled(flat)(*leaves)
         return tree.unflatten(structures[0], results)
     program = trace_program(
         flat,
         [type_of(leaf) for leaf in leaves],
-        getattr(fun, "__name__", "vmapped"),
+        name,
         lambda: [arguments.paths[place] for place in places],
     )
     return tree.unflatten(structures[0], evaluate(program, leaves))
