@@ -355,6 +355,30 @@ def test_training_keeps_the_weights_the_same_on_all_devices() -> None:
     assert losses.shape == (10,)
 
 
+@pytest.mark.parametrize("devices", [1, 2])
+def test_one_device_along_an_axis_counts_as_several(devices: int) -> None:
+    """What is the same on all devices is not found out by how many there are."""
+    mesh = Mesh((2, devices), ("y", "x"), device="host")
+
+    def fit(w: Any, x: Any, y: Any) -> Any:
+        def step(w: Any, _: Any) -> Any:
+            loss, by_w = tracegraph.value_and_grad(squares)(w, x, y)
+            return w - 1e-3 * by_w, loss
+
+        w, losses = tracegraph.scan(step, w, np.arange(3.0))
+        return w, losses, tracegraph.vmap(psum, 1)(x)
+
+    def alone(w: Any, x: Any, y: Any) -> Any:
+        return tracegraph.vmap(fit, (None, 0, 0), None, axis_name="x")(w, x[None], y[None])
+
+    specs = P(), P("x"), P("x")
+    found = tracegraph.jit(shard(fit, mesh=mesh, in_specs=specs, out_specs=P()))(W, X, Y)
+    for one, other in zip(found[:2], alone(W, X, Y), strict=False):
+        np.testing.assert_allclose(np.asarray(one), other, 1e-9)
+    with pytest.raises(errors.OutSpecError):
+        shard(lambda x: x.sum(), mesh=mesh, in_specs=P("x"), out_specs=P())(X)
+
+
 def test_weights_that_differ_are_trained_by_each_device_alone() -> None:
     """The carry begins the same, but comes to differ: the body is traced again."""
 

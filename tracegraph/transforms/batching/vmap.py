@@ -360,7 +360,7 @@ def _traced(
         before, after = tokens
         region = Region((*region.params, before), region.eqns, (*region.results, after))
     program = Program("lane", region, (), tokens is not None)
-    return optimize(program).body, captures, returned[0], tokens is not None
+    return optimize(program, is_traced=True).body, captures, returned[0], tokens is not None
 
 
 def _shared(trace: Trace, leaf: Any, path: str) -> Any:
