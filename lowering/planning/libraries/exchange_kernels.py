@@ -114,9 +114,9 @@ def _exchanges_of_maps(graph: Graph, offsets: Mapping[Buffer, int]) -> dict[int,
                 call = collective_of(graph.nodes[at])
                 if call is not None and _division(node, call, offsets) is not None:
                     found[at] = position
-        written = (b for each in _inside(node) for b in each.writes if b in last)
-        for buffer in list(written):
-            del last[buffer]
+        for each in _inside(node):
+            for buffer in each.writes & last.keys():
+                del last[buffer]
         call = collective_of(node)
         if call is not None and call.may_be_kernel:
             last |= {array.buffer: position for array in call.targets}
