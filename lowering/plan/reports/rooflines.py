@@ -154,8 +154,8 @@ def _works(
 ) -> Iterator[NodeWork]:
     """The work of nodes, inside of a kernel that keeps some buffers in registers."""
     for node in graph.nodes:
-        if (own := _work_of_exchange(node)) is not None:
-            yield NodeWork(node, own, runs, depth)
+        if (together := _work_of_exchange(node)) is not None:
+            yield NodeWork(node, together, runs, depth)
             continue
         work = node.work
         if kept and isinstance(node, KernelNode):

@@ -15,10 +15,10 @@ import tracegraph
 from benchmarks.sharded.programs import ROWS
 from benchmarks.sharded.vocabularies import tracegraph_on_all
 from lowering.plan.nests.kernel import MapNest
-from lowering.plan.nodes import KernelNode, launched, walk
+from lowering.plan.nodes import KernelNode, launched
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.reports.races import races
-from tracegraph import Mesh, shard
+from tracegraph import ArrayType, Mesh, shard
 from tracegraph import PartitionSpec as P
 from tracegraph.ir.scalar import affine
 
@@ -89,12 +89,15 @@ def test_a_sum_is_needed_by_all_points() -> None:
     assert not beside(lowered(fun, np.ones((2000, 64))).plan)
 
 
-@pytest.mark.parametrize("name", ["heat 1024 x 1024", "conjugate gradients 1024 x 1024"])
-def test_no_races(name: str) -> None:
-    v = tracegraph_on_all("cuda", 2)
-    (row,) = [row for row in ROWS if row.name == name]
-    given = [np.zeros((1024, 1024), np.float32)]
-    plan = v.built(row.program(v, row.steps), row.divided, row.same).lower(*given).plan
-    assert not races(plan)
-    assert len(beside(plan)) == (10 if name.startswith("heat") else 0)
-    assert sum(isinstance(node, PersistentKernelNode) for node in walk(plan.graph))
+@pytest.mark.parametrize("count", [2, 4])
+def test_no_races(count: int) -> None:
+    """Of loops in one kernel, in kernels of several steps and in a WHILE node, at all sizes."""
+    v = tracegraph_on_all("cuda", count)
+    for row in ROWS:
+        if not row.name.startswith(("heat", "conjugate")):
+            continue
+        n = int(row.name.rpartition(" ")[2])
+        given = ArrayType("float32", (n, n))
+        plan = v.built(row.program(v, row.steps), row.divided, row.same).lower(given).plan
+        assert not races(plan)
+        assert bool(beside(plan)) == (row.name.startswith("heat") and n >= 1024)
