@@ -97,7 +97,10 @@ def test_values(name: str, tmp_path: Path) -> None:
     )
     wanted = tracegraph.jit(host)(*given)
     few = mock.patch.multiple(
-        "lowering.planning.libraries.exchange_kernels", THREADS_OF_MAPS=32, MOST_FIRST_BLOCKS=4
+        "lowering.planning.libraries.exchange_kernels",
+        THREADS_OF_MAPS=32,
+        MOST_FIRST_BLOCKS=4,
+        FEW_ROUNDS=99,
     )
     for form, loops in FORMS.items():
         folder = tmp_path / form

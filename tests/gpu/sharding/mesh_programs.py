@@ -108,7 +108,7 @@ def conjugate_gradients(meshes: Meshes) -> None:
 
 
 def heat(meshes: Meshes) -> None:
-    """Halos of rows in a counted loop: in one kernel, and beside the points that do not need them."""
+    """Halos of rows in a counted loop: in one kernel, and beside points that do not need them."""
 
     def diffuse(u: Any, steps: int, schedule: Any) -> Any:
         def step(i: Any, u: Any) -> Any:
