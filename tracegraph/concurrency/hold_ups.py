@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from threading import Lock, get_ident
 
-from tracegraph.concurrency.locks import held
+from tracegraph.concurrency.locks import holding
 
 _gate = Lock()
 _through: set[int] = set()
@@ -21,6 +21,7 @@ _through: set[int] = set()
 _put_off: deque[Callable[[], object]] = deque()
 _in_use = False
 _NOTHING = nullcontext()
+_holding_gate = holding(_gate)
 
 
 def exclude_launches() -> None:
@@ -41,7 +42,7 @@ def alone_in_driver() -> AbstractContextManager[None]:
 @contextmanager
 def _alone() -> Iterator[None]:
     try:
-        with held([_gate]), taking_part():
+        with _holding_gate, taking_part():
             yield
     finally:
         _free()

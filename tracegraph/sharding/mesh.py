@@ -136,7 +136,7 @@ class Mesh:
         return dict(zip(self.axis_names, map(int, at), strict=True))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Mesh) and self.device == other.device
+        return self is other or (isinstance(other, Mesh) and self.device == other.device)
 
     def __hash__(self) -> int:
         return hash(self.device)

@@ -145,7 +145,7 @@ class PhaseWriter:
         """Write collectives that are carried out at once."""
         room = self.layout.peers.rooms[node]
         write_exchange(self.writer, self.scope, node, room, self.stop)
-        if room.form == "small":
+        if room.form in ("small", "whole"):
             self._in_each_block.add(node)
             self._blocks_are_apart = True
 
