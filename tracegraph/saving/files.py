@@ -24,6 +24,7 @@ from tracegraph.ir.program import Program
 from tracegraph.saving.container import FUNCTIONS, SavedContainer
 from tracegraph.saving.entries import SavedProgram, SavedTargets
 from tracegraph.saving.exported import Exported
+from tracegraph.staging import gc_pause
 from tracegraph.staging.calls.signature import Signature
 from tracegraph.staging.compiler import compiler
 from tracegraph.staging.program_function import StoredTarget
@@ -104,7 +105,12 @@ def load(
     chosen = None if device is None else canonical_device(device)
     required_bool("trusted", trusted)
     data = source if isinstance(source, bytes) else Path(source).read_bytes()
-    container = SavedContainer(data)
+    with gc_pause.paused():
+        return _loaded(SavedContainer(data), chosen, trusted)
+
+
+def _loaded(container: SavedContainer, chosen: str | None, trusted: bool) -> Exported:
+    """The function of a container; raises as `load`."""
     manifest = container.manifest
     name, programs = manifest.get("name"), manifest.get("programs")
     if not isinstance(name, str) or not isinstance(programs, list) or not programs:

@@ -277,8 +277,10 @@ def test_sharded_functions_stand_alone() -> None:
         with pytest.raises(errors.ShardingError, match="jit it alone"):
             transform(lambda x: double(x) + 1)(A)
     x = tracegraph.device_put(A, LINE, P("x"))
-    with pytest.raises(errors.ShardingError, match="put this into the sharded function"):
-        x + 1
+    for operation, name in ((lambda: x + 1, "add"), (x.copy, "copy")):
+        with pytest.raises(errors.ShardingError, match="put this into the sharded") as raised:
+            operation()
+        assert str(raised.value).startswith(f"an argument of {name} is an Array divided over")
     with pytest.raises(errors.ShardingError, match="takes it over"):
         sharded(lambda x: x, LINE, P(), P())(x)
     with pytest.raises(BufferError, match="no single piece of memory"):

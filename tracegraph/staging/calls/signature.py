@@ -19,7 +19,7 @@ from tracegraph.inspection.argument_paths import MOST_LEAVES
 from tracegraph.ir.types import ArrayType, canonical_type
 from tracegraph.staging.retraces import Aspect, Change
 from tracegraph.tracing.parameters import Parameters, parameters_of
-from tracegraph.user_source import line_text
+from tracegraph.user_source import Kind, kinds, line_text
 
 _NUMBER_CLASSES = frozenset({bool, float, complex})
 
@@ -390,7 +390,8 @@ class _Shown(str):
 
 
 def describe(fun: Callable[..., Any]) -> str:
-    """A function's name with the file and line of its definition.
+    """A function's name with the file and line of its definition; its name alone, if it is this
+    package's, such as that of an op.
 
     >>> describe(len)
     'len'
@@ -400,6 +401,8 @@ def describe(fun: Callable[..., Any]) -> str:
     code = getattr(wrapped, "__code__", None)
     if code is None:
         return name
+    if kinds[code.co_filename] is Kind.OWN:
+        return name.rpartition("<locals>.")[2]
     return f"{name} ({line_text(code.co_filename, code.co_firstlineno)})"
 
 
