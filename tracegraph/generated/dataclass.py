@@ -102,8 +102,12 @@ def _written(cls: Any, name: str, frozen: bool, slots: bool) -> Callable[..., An
         slots=slots,
     )
     written: type = decorate(type(cls.__name__, (), body))
-    method: Callable[..., Any] = vars(written)[name]
-    return method
+    method: Any = vars(written)[name]
+    if method.__code__.co_filename == "<string>":  # this package's code, which tracebacks hide
+        file = f"<tracegraph: {cls.__name__}.{name}>"
+        method.__code__ = method.__code__.replace(co_filename=file)
+    found: Callable[..., Any] = method
+    return found
 
 
 def _freeze(cls: Any, slots: bool) -> None:
