@@ -15,7 +15,7 @@ from tracegraph.interop.halves import SecondHalf
 from tracegraph.torch.tensors import run, run_tree
 
 
-class Results:
+class CallResults:
     """What a call says of its results besides their leaves, which PyTorch hands on."""
 
     __slots__ = ("structure",)
@@ -27,7 +27,9 @@ class TensorCall(torch.autograd.Function):
     """A call of a FlatFunction. Its derivatives are such calls, so they have derivatives."""
 
     @staticmethod
-    def forward(function: FlatFunction, about: Results, *values: Any) -> tuple[torch.Tensor, ...]:
+    def forward(
+        function: FlatFunction, about: CallResults, *values: Any
+    ) -> tuple[torch.Tensor, ...]:
         """Run the function."""
         tensors, about.structure = run_tree(function, values)
         return tensors
@@ -51,7 +53,7 @@ class TensorCall(torch.autograd.Function):
         needed = ctx.needs_input_grad[2:]
         given = [c for c, d in zip(cotangents, ctx.differentiable, strict=True) if d]
         pullback = ctx.function.pullback(needed, ctx.differentiable, conjugates=True)
-        found = iter(TensorCall.apply(pullback, Results(), *values, *given))
+        found = iter(TensorCall.apply(pullback, CallResults(), *values, *given))
         return (None, None, *[next(found) if need else None for need in needed])
 
     @staticmethod
@@ -61,12 +63,16 @@ class TensorCall(torch.autograd.Function):
         moving = tuple(t is not None and is_inexact(t) for t in tangents)
         given = [t for t, moves in zip(tangents, moving, strict=True) if moves]
         pushforward = ctx.function.pushforward(moving, ctx.differentiable)
-        found = iter(TensorCall.apply(pushforward, Results(), *values, *given))
+        found = iter(TensorCall.apply(pushforward, CallResults(), *values, *given))
         return tuple(next(found) if d else None for d in ctx.differentiable)
 
     @staticmethod
     def vmap(
-        info: Any, in_dims: tuple[Any, ...], function: FlatFunction, about: Results, *values: Any
+        info: Any,
+        in_dims: tuple[Any, ...],
+        function: FlatFunction,
+        about: CallResults,
+        *values: Any,
     ) -> tuple[tuple[torch.Tensor, ...], tuple[int, ...]]:
         """All lanes at once: one graph of the batched function."""
         results = TensorCall.apply(function.batched(tuple(in_dims[2:])), about, *values)
@@ -83,7 +89,7 @@ class KeepingCall(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, function: FlatFunction, about: Results, *values: Any
+        ctx: Any, function: FlatFunction, about: CallResults, *values: Any
     ) -> tuple[torch.Tensor, ...]:
         """Run the function, and keep values."""
         needed = ctx.needs_input_grad[2:]
@@ -118,7 +124,7 @@ class KeepingCall(torch.autograd.Function):
         given = [c for c, d in zip(cotangents, differentiable, strict=True) if d]
         if second is None or torch.is_grad_enabled() or not is_plain([*saved, *given]):
             pullback = ctx.function.pullback(ctx.needed, differentiable, conjugates=True)
-            found = iter(TensorCall.apply(pullback, Results(), *values, *given))
+            found = iter(TensorCall.apply(pullback, CallResults(), *values, *given))
         else:
             used = dict(zip(ctx.layout.used, saved[arguments + kept :], strict=True))
             known = taken(ctx.layout.half, values, used, saved[arguments : arguments + kept])
@@ -181,7 +187,7 @@ def apply(
 def _noted(
     kind: Any, function: FlatFunction, values: Sequence[Any]
 ) -> tuple[tuple[torch.Tensor, ...], tree.Structure]:
-    about = Results()
+    about = CallResults()
     found: tuple[torch.Tensor, ...] = kind.apply(function, about, *values)
     return found, about.structure
 
