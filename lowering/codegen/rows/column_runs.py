@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from math import prod
+from math import gcd, prod
 
 from lowering.codegen import geometry_records as records
 from lowering.codegen.expressions import compute
@@ -18,7 +18,12 @@ from lowering.codegen.maps.loads import UnrolledParts, load_parts
 from lowering.codegen.maps.vector_accesses import load_text
 from lowering.codegen.nest_kinds import CanonicalNest
 from lowering.codegen.source_writer import SourceWriter
-from lowering.plan.nests.access_patterns import loop_is_contiguous
+from lowering.plan.nests.access_patterns import (
+    MANY_ROWS,
+    loop_is_contiguous,
+    rows_are_far,
+    steps_are_shared,
+)
 from lowering.plan.nests.analysis import loads, nest_accumulated
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.kernel import Pass, RowNest
@@ -28,6 +33,7 @@ from lowering.plan.target.hardware import VECTOR_BYTES, WARP, WORD_BYTES
 from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.scalar import Axis, Expr, Sum
 from tracegraph.ir.scalar_values import Accumulated, Load
+from tracegraph.ir.subexpressions import subexpressions
 
 MIN_THREADS = WARP
 """Threads that load neighbouring columns: a warp has whole rows of sectors."""
@@ -41,6 +47,10 @@ FEW_COLUMNS, MIN_ROWS = 3, 8
 Sums over the middle axis of 1024 x 1024 x 3 take 10.7 us that way instead of 14.6 in float32, and
 14.6 instead of 17.4 in float64. With 4 columns they would gain or lose a few per cent; with 8, some
 would take twice as long (H100)."""
+
+ROWS_TOGETHER, MANY_TOGETHER = 2, 2
+"""Rows of a thread that share what they read at a step, and multiples of `MANY_ROWS` threads from
+which they do."""
 
 SIZE_PER_WORD = 32
 """Multiples of LARGE_ROWS elements, for each word of columns that a thread folds, from which more
@@ -61,9 +71,18 @@ def coarsened(nest: CanonicalNest) -> CanonicalNest:
     number = max((a for a, n in enumerate(nest.space) if n > 1), default=None)
     if number is None or not read or only.stores:
         return nest
+    columns = nest.space[number]
+    together = gcd(columns, max(MAX_ACCUMULATORS // len(only.accumulators), 1))
+    if together > 1 and rows_are_far(nest):
+        return _coarsened(nest, number, together)
     if loop_is_contiguous(nest):
         return nest
-    columns = nest.space[number]
+    if steps_are_shared(nest):
+        own = len(only.accumulators)
+        few = prod(nest.space) < MANY_TOGETHER * ROWS_TOGETHER * MANY_ROWS
+        if few or columns % ROWS_TOGETHER or own * ROWS_TOGETHER > MAX_ACCUMULATORS:
+            return nest
+        return _coarsened(nest, number, ROWS_TOGETHER)
     if _has_few_columns(nest, columns):
         rows = _coarsened(nest, number, columns)
         return rows if loop_is_contiguous(rows) else nest
@@ -125,6 +144,10 @@ class Run:
     """Loads of neighbouring elements that form an aligned vector."""
 
     loads: tuple[Load, ...]
+
+    def moves(self, step: Axis) -> bool:
+        """Whether the elements are others at each step."""
+        return step in subexpressions(self.loads[0].indices)
 
 
 def runs_of(roots: Iterable[Expr]) -> list[Run]:
