@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from lowering.backends.gpus import open_early
 from tracegraph.ir.types import ArrayType
+from tracegraph.staging import gc_pause
 from tracegraph.staging.device_features import DeviceFeatures
 from tracegraph.staging.interfaces import Executable
 from tracegraph.staging.program_function import StoredTarget
@@ -30,9 +32,16 @@ class CudaBackend:
         self._opened: OpenDevice | None = None
 
     def _device(self) -> OpenDevice:
-        from lowering.cuda.open_devices import open_device  # here, for planning needs none of it
+        """The device. What all programs run by is imported here, while a thread makes the context:
+        planning needs none of it.
+        """
+        if self._opened is None:
+            open_early(f"{self.name}:{self._ordinal}")
+            with gc_pause.paused():
+                import lowering.cuda.calls.graph_executable  # noqa: F401 - only to have it imported
+                from lowering.cuda.open_devices import open_device
 
-        self._opened = open_device(self._ordinal)
+                self._opened = open_device(self._ordinal)
         return self._opened
 
     @property
@@ -57,7 +66,8 @@ class CudaBackend:
         Raises:
             RuntimeError: the GPU cannot be used.
         """
-        from lowering.cuda.recipe.targets import load_target
+        open_early(f"{self.name}:{self._ordinal}")
+        from lowering.cuda.recipe.targets import load_target  # beside that
 
         return load_target(targets, self._device(), planned)
 

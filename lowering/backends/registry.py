@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from lowering.backends import Backend
 from lowering.backends.gpus import count_gpus
+from tracegraph.devices import canonical_device, is_mesh, other_backends
 from tracegraph.distributed.membership import own_device
-from tracegraph.sharding.mesh import is_mesh, mesh_of
+from tracegraph.sharding.mesh import mesh_of
 from tracegraph.staging.interfaces import DeviceStream
 
 if TYPE_CHECKING:
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from lowering.plan.target.rates import Rates
     from lowering.plan.target.target import Target
     from tracegraph.inspection.tables import Report
-
-ENTRY_POINTS = "tracegraph.backends"
 
 _made: list[Backend] = []
 """The backends that were asked for."""
@@ -37,13 +36,12 @@ def backend(device: str) -> Backend:
 
 
 def _make(device: str) -> Backend:
-    name, colon, number = device.partition(":")
+    canonical_device(device)  # refuses what is none
+    name, _, number = device.partition(":")
     if is_mesh(device):
         from lowering.backends.mesh import MeshBackend
 
         return MeshBackend(mesh_of(device))
-    if colon and not number.isdecimal():
-        raise ValueError(f"device {device!r}: after the colon comes a number, as in 'cuda:0'")
     # Imported here, so that the host needs nothing of CUDA.
     if name == "host":
         from lowering.backends.host import HostBackend
@@ -53,13 +51,7 @@ def _make(device: str) -> Backend:
         from lowering.backends.cuda_backend import CudaBackend
 
         return CudaBackend(int(number or 0))
-    from importlib.metadata import entry_points  # importing it takes 13 ms
-
-    found = {point.name: point for point in entry_points(group=ENTRY_POINTS)}
-    if name not in found:
-        known = ", ".join(repr(n) for n in ("host", "cuda", *found))
-        raise ValueError(f"no backend for device {device!r}; the backends here are {known}")
-    made: Backend = found[name].load()(device)
+    made: Backend = other_backends()[name].load()(device)
     return made
 
 

@@ -53,6 +53,8 @@ class KernelCode:
     """Whether its blocks wait for each other, and any number of them does."""
     peers: tuple[PeerTable, ...] = ()
     """The devices of a mesh with which it exchanges arrays while it runs."""
+    together: int = 0
+    """How many blocks, the first ones, wait for one another; those behind them wait for none."""
     in_turn: bool = False
     """Whether launches of the same function run one after the other, also those of other nodes, so
     that they have one workspace."""

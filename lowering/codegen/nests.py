@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 
 from lowering.codegen.constants import constant
 from lowering.codegen.effects.call_nests import call_parameters, write_call
@@ -17,6 +17,7 @@ from lowering.codegen.geometry_records import (
     ScanGeometry,
     ScatterGeometry,
     TileGeometry,
+    workspace_bytes,
 )
 from lowering.codegen.kernel_parameters import Parameter, PrintRingAddress
 from lowering.codegen.maps.maps import write_map
@@ -31,6 +32,8 @@ from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.nests.analysis import nest_loads, nest_signals, stored_buffers
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.kernel import CallNest, MapNest, PrintNest, RowNest, ScanNest, ScatterNest
+from lowering.plan.nests.rounding import round_up
+from lowering.plan.target.hardware import ALIGNMENT
 from tracegraph.ir.scalar import const
 
 
@@ -71,6 +74,40 @@ def write_nest(
             write_call(writer, nest, geometry)
         case PrintNest(), PrintGeometry():
             write_print(writer, nest, geometry)
+
+
+def write_nests(
+    writer: SourceWriter,
+    nests: Sequence[CanonicalNest],
+    geometries: Sequence[LaunchGeometry],
+    cluster: int = 1,
+    before: int = 0,
+) -> int:
+    """Write each nest for its range of blocks, behind a number of others. Returns the blocks of
+    all, in whole clusters.
+    """
+    busy = [
+        (nest, geometry)
+        for nest, geometry in zip(nests, geometries, strict=True)
+        if geometry.blocks
+    ]
+    start, used = before, 0
+    for position, (nest, geometry) in enumerate(busy):
+        stop = start + geometry.blocks
+        workspace = f"workspace + {used}" if used else "workspace"
+        used += round_up(workspace_bytes(geometry), ALIGNMENT)
+        if len(busy) == 1:
+            first = f" - {start}" if start else ""
+            writer.line(f"const int block = int(blockIdx.x){first};")
+            write_nest(writer, nest, geometry, workspace)
+        else:
+            last = position == len(busy) - 1 and stop % cluster == 0
+            test = "else" if last else f"if (blockIdx.x < {stop}u)"
+            with writer.block(test if position == 0 or last else f"else {test}"):
+                writer.line(f"const int block = int(blockIdx.x) - {start};")
+                write_nest(writer, nest, geometry, workspace)
+        start = stop
+    return round_up(start, cluster) - before
 
 
 def nest_parameters(

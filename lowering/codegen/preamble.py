@@ -81,7 +81,7 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     "prefetch.cuh": ("tg_prefetch_l2",),
     "peers.cuh": (
         *("tg_await_", "tg_post_", "tg_receive", "tg_room", "tg_word_of"),
-        *("tg_copy_part", "tg_fold_part"),
+        *("tg_copy_part", "tg_fold_part", "tg_arrivals_of"),
     ),
     "sorting.cuh": ("tg_sort_", "tg_count_digits", "tg_rows"),
     "selection.cuh": ("tg_largest", "tg_ranked", "tg_places"),

@@ -9,7 +9,6 @@ from hashlib import sha256
 
 from lowering.codegen.geometry import block_threads, nest_geometry
 from lowering.codegen.geometry_records import (
-    LaunchGeometry,
     ProductGeometry,
     TileGeometry,
     shared_bytes,
@@ -24,8 +23,8 @@ from lowering.codegen.kernel_code import (
     function,
     named,
 )
-from lowering.codegen.nest_kinds import CanonicalNest, canonical
-from lowering.codegen.nests import buffers_of, nest_parameters, write_nest
+from lowering.codegen.nest_kinds import canonical
+from lowering.codegen.nests import buffers_of, nest_parameters, write_nests
 from lowering.codegen.node_code import NODE_CODE
 from lowering.codegen.persistent.persistent_kernel import persistent_text
 from lowering.codegen.persistent.surroundings import Surroundings
@@ -150,7 +149,7 @@ def kernel_text(
         writer, pointers, written, offsets, indirect, workspace
     )
     declare_shared_memory(writer, shared)
-    blocks = _write_nests(writer, nests, geometries, cluster)
+    blocks = write_nests(writer, nests, geometries, cluster)
     resident = resident_blocks(nests, threads, cluster)
     match geometries:
         case [TileGeometry(transpose=only)]:
@@ -168,36 +167,6 @@ def kernel_text(
     )
     grid, block = (max(blocks, 1), 1, 1), (threads, 1, 1)  # an empty grid cannot be launched
     return text, KernelCode(NAME, parameters, grid, block, shared, cluster)
-
-
-def _write_nests(
-    writer: SourceWriter,
-    nests: tuple[CanonicalNest, ...],
-    geometries: list[LaunchGeometry],
-    cluster: int,
-) -> int:
-    """Write each nest for its range of blocks. Returns the blocks of all, in whole clusters."""
-    busy = [
-        (nest, geometry)
-        for nest, geometry in zip(nests, geometries, strict=True)
-        if geometry.blocks
-    ]
-    start = used = 0
-    for position, (nest, geometry) in enumerate(busy):
-        stop = start + geometry.blocks
-        workspace = f"workspace + {used}" if used else "workspace"
-        used += round_up(workspace_bytes(geometry), ALIGNMENT)
-        if len(busy) == 1:
-            writer.line("const int block = int(blockIdx.x);")
-            write_nest(writer, nest, geometry, workspace)
-        else:
-            last = position == len(busy) - 1 and stop % cluster == 0
-            test = "else" if last else f"if (blockIdx.x < {stop}u)"
-            with writer.block(test if position == 0 or last else f"else {test}"):
-                writer.line(f"const int block = int(blockIdx.x) - {start};")
-                write_nest(writer, nest, geometry, workspace)
-        start = stop
-    return round_up(start, cluster)
 
 
 def _content_name(text: str, title: str) -> str:

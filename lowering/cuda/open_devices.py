@@ -213,9 +213,9 @@ def _open(ordinal: int) -> OpenDevice:
         driver = CudaDriver(ordinal)
     except Exception as error:
         raise RuntimeError(
-            f"cuda:{ordinal} cannot be used: {error}; without an NVIDIA GPU and its driver, use "
-            'the device "host"'
-        ) from error
+            f"cuda:{ordinal} cannot be used: {str(error).rstrip('. ')}; without an NVIDIA GPU and "
+            'its driver, use the device "host"'
+        ) from None  # it has frames of CUDA's packages alone
     device = OpenDevice(driver)
     atexit.register(shut_down, device.timeline)
     return device

@@ -177,7 +177,7 @@ def parameter_cells(
     """Eight-byte cells holding `values`, and the array of their addresses that the driver takes."""
     cells = (ctypes.c_uint64 * len(values))(*values)
     start = ctypes.addressof(cells)
-    addresses = (ctypes.c_void_p * len(values))(*(start + 8 * i for i in range(len(values))))
+    addresses = (ctypes.c_void_p * len(values))(*range(start, start + 8 * len(values), 8))
     return cells, addresses
 
 

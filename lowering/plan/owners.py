@@ -91,11 +91,12 @@ class SlotTable:
     1
     """
 
-    __slots__ = ("__weakref__", "_frozen", "_granted", "_named", "_nodes", "_owners")
+    __slots__ = ("__weakref__", "_frozen", "_granted", "_named", "_nodes", "_owners", "_ranges")
 
     def __init__(self) -> None:
         self._owners: tuple[Any, ...] = ()
         self._granted: tuple[Any, ...] = ()
+        self._ranges: list[tuple[int, int]] = []  # of the addresses of these
         self._named: list[tuple[int, Slot]] = []  # pieces of memory by address
         self._nodes: list[NodeSlots] = []
         self._frozen = False
@@ -121,8 +122,8 @@ class SlotTable:
         """
         if self._frozen:
             raise FrozenSlotsError
-        ends = (pointer, pointer + max(nbytes, 1) - 1)
-        if not any(all(_covers(owner, end) for end in ends) for owner in self._owners):
+        last, ranges = pointer + max(nbytes, 1) - 1, map(_range, self._owners)
+        if not any(start <= pointer <= last < end for start, end in ranges):
             raise UnownedAddressError(what, pointer)
         self._named.append((pointer, Slot(what, nbytes)))
 
@@ -149,12 +150,18 @@ class SlotTable:
             raise FrozenSlotsError
         found = dict.fromkeys(node.slots)
         for address in addresses:
-            if not any(_covers(m, address) for m in (*self._owners, *self._granted)):
+            if not self._owns(address):
                 raise UnownedAddressError(str(node), address)
             slot = self._at(address)
             if slot is not None:
                 found[slot] = None
         self._nodes.append(replace(node, slots=tuple(found)))
+
+    def _owns(self, address: int) -> bool:
+        """Whether an address is in the memory of an owner, or of the graph."""
+        if len(self._ranges) < len(self._owners) + len(self._granted):
+            self._ranges = [_range(each) for each in (*self._owners, *self._granted)]
+        return any(start <= address < end for start, end in self._ranges)
 
     def _at(self, address: int) -> Slot | None:
         """The named piece that an address is in."""
@@ -196,7 +203,9 @@ def size_of(owner: Any) -> int:
     return int(owner.nbytes if hasattr(owner, "nbytes") else owner.bytes.nbytes)
 
 
-def _covers(owner: Any, address: int) -> bool:
-    """Whether an address is in an allocation; one of 0 bytes has its first address."""
+def _range(owner: Any) -> tuple[int, int]:
+    """The first address of an allocation, and the end of its memory; one of 0 bytes has its first
+    address. Other objects have none.
+    """
     pointer = getattr(owner, "pointer", None)
-    return pointer is not None and pointer <= address < pointer + max(size_of(owner), 1)
+    return (0, 0) if pointer is None else (pointer, pointer + max(size_of(owner), 1))

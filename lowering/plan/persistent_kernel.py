@@ -1,6 +1,8 @@
 """Persistent kernels: one launch that runs a whole graph, its loops and branches included.
 
-Or it is a collective, which devices carry out by themselves.
+Or it is a collective, which devices carry out by themselves. Then it may compute a map as well: the
+first blocks carry out the collective, and the points at the ends, which read its results; the other
+points are computed by other blocks of the same launch.
 
 Nodes inside are phases of the kernel, with barriers between those that depend on each other. They
 are no nodes of the CUDA graph: `launched` does not visit them.
@@ -15,6 +17,7 @@ from lowering.plan.calls.collectives import CollectiveCall
 from lowering.plan.conditional_nodes import ConditionalNode, WhileNode
 from lowering.plan.construct import Path
 from lowering.plan.lockstep import collective_of
+from lowering.plan.nests.division import Division, divided
 from lowering.plan.nests.lane_nests import Decisions, LaneNests, lanes_of
 from lowering.plan.nodes import Graph, KernelNode, LibraryNode, Node, walk
 from lowering.plan.target.scope import Scope
@@ -71,10 +74,28 @@ class PersistentKernelNode(Node):
         return collective_of(self.graph.nodes[0]) if len(self.graph.nodes) == 1 else None
 
     @property
+    def divided(self) -> Division | None:
+        """The map beside an exchange, divided by whether points read what devices exchange; None if
+        there is none.
+        """
+        if not self.scope.beside:
+            return None
+        exchange, kernel = self.graph.nodes
+        assert isinstance(kernel, KernelNode)
+        found = divided(kernel.kernel, exchange.writes)
+        assert found is not None
+        return found
+
+    @property
     def title(self) -> str:
-        what = f"kernel {self.kernel_name}" if self.exchange is None else self.exchange.title
-        return f"{what}, {self.scope}"
+        call = collective_of(self.graph.nodes[0])
+        if call is None:
+            return f"kernel {self.kernel_name}, {self.scope}"
+        beside = f" beside kernel {self.kernel_name}" if self.scope.beside else ""
+        return f"{call.title}, {self.scope}{beside}"
 
     @property
     def purpose(self) -> str:
+        if self.scope.beside:
+            return "devices store into the memory of one another; only these blocks wait for that"
         return "" if self.exchange is None else "devices store into the memory of one another"

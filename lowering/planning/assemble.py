@@ -54,7 +54,7 @@ def assemble(draft: Draft, *, per_launch: bool) -> Plan:
         constants.append((agreed.stop_flag, np.zeros((), agreed.stop_flag.type.dtype)))
     graph = with_groups(agreed.graph)
     if context.target.graphs:
-        graph = with_exchange_kernels(graph, name, context.target)
+        graph = with_exchange_kernels(graph, name, context.target, agreed.offsets)
     return Plan(
         name=name,
         graph=_ordered(graph, context.target),

@@ -202,6 +202,6 @@ class CheckedKernels:
         )
         kernel = ctypes.cast(getattr(self._library, f"run_kernel_{number}"), ctypes.c_void_p)
         every = (ctypes.c_uint * blocks)(*range(blocks))
-        if self._library.launch(kernel, passed, every, blocks, 1, threads):
+        if self._library.launch(kernel, passed, every, blocks, 1, threads, 0):
             raise BarrierError(f"kernel {number}")
         return str(self._library.first_fault().decode())

@@ -204,6 +204,7 @@ class EmulatedDriver(RecordingDriver):
             blocks,
             together,
             launch.block[0],
+            0,
         )
         assert not failed, f"some threads of {name} wait at a barrier for others that have ended"
 

@@ -216,6 +216,10 @@ static void tg_grid_barrier(unsigned long long*, unsigned long long&) {
   at_cluster_barrier[current] = true;
   pause_fiber();
 }
+static unsigned long long tg_arrivals_of(const unsigned long long*, unsigned) { return 0; }
+static void tg_await_blocks(unsigned long long* place, unsigned long long& arrivals, unsigned) {
+  tg_grid_barrier(place, arrivals);
+}
 static void tg_cluster_arrive() {}
 static void tg_cluster_wait() {
   at_cluster_barrier[current] = true;
@@ -318,10 +322,11 @@ static int run_cluster(unsigned first, int blocks, int threads) {
   return 0;
 }
 extern "C" int launch(void (*wrapper)(void**), void** arguments, const unsigned* clusters,
-                      int count, int blocks, int threads) {
+                      int count, int blocks, int threads, int together) {
   task = wrapper;
   task_arguments = arguments;
   gridDim = {(unsigned)(count * blocks), 1, 1};
+  if (together && run_cluster(0, together, threads)) return 1;
   for (int i = 0; i < count; ++i)
     if (run_cluster(clusters[i] * blocks, blocks, threads)) return 1;
   return 0;
@@ -545,6 +550,9 @@ class Emulator:
             clusters = dict.fromkeys(block // code.cluster for block in order)
             if code.cooperative:
                 clusters = range(1)
+        if code.together:  # other blocks wait for none
+            assert code.together <= MOST_BLOCKS
+            clusters = [block for block in clusters if block >= code.together]
         failed = self._library.launch(
             ctypes.cast(getattr(self._library, f"run_{code.name}"), ctypes.c_void_p),
             (ctypes.c_void_p * len(arguments))(*arguments),
@@ -552,6 +560,7 @@ class Emulator:
             len(clusters),
             together,
             code.block[0],
+            code.together,
         )
         if failed:
             raise BarrierError(code.name)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-RULES = 26
+RULES = 27
 
 STEP = st.tuples(st.integers(0, RULES - 1), st.integers(0, 5), st.integers(0, 5), st.integers(0, 3))
 """A rule, two of the arrays so far, and a number."""
@@ -16,14 +16,21 @@ STEPS = st.lists(STEP, min_size=3, max_size=10)
 
 
 def program(steps: list[tuple[int, int, int, int]], a: Any) -> tuple[Any, ...]:
-    """All arrays that are made from `a`, of shape (3, 4), once the last step has been taken.
+    """All arrays that are made from `a`, of shape (3, 4), once the last step has been taken. `a` is
+    read-only, and is laid out by rows.
 
     Reads of single elements are left out: where NumPy gives a number, `x[0] += 1` rebinds.
     """
-    arrays = [a + 0.0, a * 2.0]
+    arrays = [a + 0.0, a.T * 2.0]
     for rule, i, j, k in steps:
         x, y = arrays[i % len(arrays)], arrays[j % len(arrays)]
-        made = _view(rule, x, k) if rule < 10 else _written(rule, x, y, k)
+        match rule:
+            case 26:
+                made = _new(x, a, k)
+            case _ if rule < 10:
+                made = _view(rule, x, k)
+            case _:
+                made = _written(rule, x, y, k)
         if made is not None:
             arrays.append(made)
     return tuple(arrays)
@@ -52,6 +59,19 @@ def _view(rule: int, x: Any, k: int) -> Any:
             return made[k]()
         case _:
             return x.real if k else x.view(np.int64).view(np.float64)
+
+
+def _new(x: Any, a: Any, k: int) -> Any:
+    """New arrays, whose layouts decide what views of them there are."""
+    match k:
+        case 0:
+            return x + a if x.shape == a.shape else x + a.T if x.shape == a.T.shape else -x
+        case 1:
+            return x.copy("K")
+        case 2:
+            return x[..., [0, -1]]
+        case _:
+            return a.T[1:].reshape(-1) if x.ndim > 1 else a[::-1].T + 1
 
 
 def _written(rule: int, x: Any, y: Any, k: int) -> Any:

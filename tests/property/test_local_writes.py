@@ -14,6 +14,7 @@ from tests.fakes.fake_device import FakeBuffer, FakeCompiler
 from tests.programs.writes import STEPS, program
 from tests.unit.conftest import compiler as compiler
 from tracegraph.arrays.array import Array
+from tracegraph.tracing import views
 
 A = np.arange(12.0).reshape(3, 4) % 7
 
@@ -67,9 +68,56 @@ def test_copies_on_a_device_keep_their_elements(copied: str) -> None:
 
 @pytest.mark.usefixtures("compiler")
 def test_views_of_arrays_by_columns_are_written_through() -> None:
-    by_columns = Array(FakeBuffer(A.copy(), "fake:0")).copy().T + 1  # laid out as its operand is
-    by_columns.T.reshape(-1)[...] = 5
-    np.testing.assert_array_equal(np.asarray(by_columns), 5)
+    a = Array(FakeBuffer(A.copy(), "fake:0"))
+    for by_columns in (a.copy().T + 1, a.T + 1):  # laid out as their operands are
+        by_columns.T.reshape(-1)[...] = 5
+        np.testing.assert_array_equal(np.asarray(by_columns), 5)
+
+
+LAYOUTS: dict[str, Callable[[Any], Any]] = {
+    "a result of a read-only view": lambda a: a.T + 1,
+    "of a view with gaps": lambda a: a.T[::2] + 1,
+    "of two that are laid out otherwise": lambda a: (a + 1).T + a.reshape(4, 3),
+    "of a reduction": lambda a: a.T[..., None].sum(-1),
+    "a copy that reshape makes": lambda a: a.T.reshape(-1),
+    "a copy": lambda a: np.copy(a.T),
+    "a copy by columns": lambda a: a.copy("F"),
+    "a copy of the same dtype": lambda a: a.T.astype(a.dtype),
+    "another dtype by rows": lambda a: a.T.astype(np.float32, order="C"),
+    "zeros": lambda a: np.zeros_like(a.T),
+    "zeros by columns": lambda a: np.zeros_like(a, order="F"),
+    "at indices": lambda a: a[..., [0, 1]],
+    "taken": lambda a: np.take(a.T, [0, 1], 0),
+    "sorted": lambda a: np.sort(a.T, 0),
+    "the order": lambda a: np.argsort(a, 0),
+    "rolled": lambda a: np.roll(a.T, 1, 0),
+    "padded": lambda a: np.pad(a.T, 1),
+    "selected": lambda a: np.select([a.T > 3], [a.T], 0),
+    "transformed": lambda a: np.fft.fft(a, axis=0),
+    "bits of another size": lambda a: a.view(np.int32)[::-1],
+    "imaginary parts": lambda a: np.imag(a.T),
+    "a broadcast view": lambda a: np.broadcast_to(a + 1, a.shape),
+}
+
+
+@pytest.mark.usefixtures("compiler")
+def test_layouts_are_numpys() -> None:
+    read_only, layouts = A.copy(), []
+    read_only.setflags(write=False)
+    device = Array(FakeBuffer(A.copy(), "fake:0"))
+
+    def laid_out(a: Any) -> Any:
+        layouts[:] = [(views.strides_of(x), x.is_local) for x in (f(a) for f in LAYOUTS.values())]
+        return a
+
+    laid_out(device)
+    on_device = [*layouts]
+    tracegraph.jit(laid_out, device="host")(A)
+    for (name, made), eager, traced in zip(LAYOUTS.items(), on_device, layouts, strict=True):
+        x = made(read_only)
+        assert eager == traced == (tuple(s // x.itemsize for s in x.strides), x.flags.writeable), (
+            name
+        )
 
 
 @pytest.mark.usefixtures("compiler")

@@ -62,7 +62,7 @@ TRACEGRAPH: Table = {
         "errors",
     },
     "sparse": {"numpy", "arrays", "tracing", "ir", "tree", "errors"},
-    "sharding": {"distributed", "tracing", "ir", "tree", "errors", "concurrency"},
+    "sharding": {"distributed", "tracing", "ir", "tree", "errors", "concurrency", "devices"},
     "control": {
         *("arrays", "tracing", "ops", "ir", "tree", "errors"),
         *("limits", "progress", "dtypes", "user_source"),
@@ -90,14 +90,14 @@ TRACEGRAPH: Table = {
     },
     "saving": {
         *("custom", "transforms", "sharding", "staging", "passes", "tracing", "ir", "tree"),
-        *("errors", "version", "user_source"),
+        *("errors", "version", "user_source", "devices"),
     },
     "__main__": {"saving", "errors"},
     "streams": {"staging", "devices", "current_stream"},
     "memory": {"staging", "devices"},
     "capabilities": {"staging", "devices"},
     "raw_memory": {"staging", "arrays", "ir", "errors", "devices"},
-    "cache": {"staging"},
+    "cache": {"staging", "errors"},
     "interop": {
         *("array_api", "linalg", "special", "staging", "transforms", "arrays", "tracing", "ir"),
         *("tree", "errors"),

@@ -5,6 +5,7 @@ import importlib
 import pytest
 
 from tests.fakes.fake_device import FakeCompiler
+from tracegraph import devices
 
 
 @pytest.fixture
@@ -17,4 +18,6 @@ def compiler(monkeypatch: pytest.MonkeyPatch) -> FakeCompiler:
         module = importlib.import_module(f"tracegraph.{name}")
         for function in replaced.keys() & vars(module).keys():
             monkeypatch.setattr(module, function, replaced[function])
+    known = dict.fromkeys(["fake", *devices.other_backends()])
+    monkeypatch.setattr(devices, "other_backends", lambda: known)
     return fake

@@ -78,7 +78,7 @@ def test_a_class_is_as_that_of_python(options: dict[str, bool], methods: set[str
 
 def _seen(cls: Any, options: dict[str, bool]) -> list[Any]:
     """What is seen of a class and its objects."""
-    seen: list[Any] = [inspect.signature(cls), cls.__match_args__, dataclasses.fields(cls)]
+    seen: list[Any] = [str(inspect.signature(cls)), cls.__match_args__, dataclasses.fields(cls)]
     seen += [getattr(cls, "__slots__", None), cls.__doc__, cls.__init__.__qualname__]
     if not options["init"]:
         return seen

@@ -21,6 +21,7 @@ from tracegraph.errors.names_elsewhere import OF_ARRAYS, answer, missing_of_arra
 from tracegraph.errors.tracebacks import hide_frames
 from tracegraph.ir.types import ArrayType, row_major_strides
 from tracegraph.tracing.function_table import FUNCTIONS
+from tracegraph.tracing.layouts import copy_order
 from tracegraph.tracing.operators import ArrayOperators
 from tracegraph.tracing.tracer import Tracer
 from tracegraph.tracing.views import order_of
@@ -464,12 +465,14 @@ class Array(WritableArray, TypedOperators, metaclass=_ArrayClass):
     def copy(self, order: str = "C") -> Array:
         """An Array of the same elements in memory of its own, where they are.
 
-        It stays valid if this Array is donated. A copy in host memory is laid out by `order`.
+        It stays valid if this Array is donated. It is laid out by `order`, as NumPy has it; device
+        memory is always by rows, and the order says which views of the copy there can be.
         """
         known_order, data = order_of(order), self.data
         if isinstance(data, np.ndarray):
             return Array.sharing(data.copy(known_order), weak=self.weak)  # type: ignore[arg-type]
         copied: Array = copy(self, None, donate=False)
+        copied.axis_order = copy_order(self, known_order)
         return copied.local()
 
     def __copy__(self) -> Array:

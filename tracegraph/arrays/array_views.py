@@ -20,10 +20,13 @@ def is_in_host_memory(x: Any) -> bool:
 
 def read_only_view(view: Any, what: str) -> Any:
     """A view through which nothing is written from here on; `what` it is, for the message."""
+    on_device: Any = view
     if is_in_host_memory(view):
         view.data.setflags(write=False)
     elif getattr(view, "alias", None) is not None:
         view.alias.read_only = what
+    elif type(view) is Array:
+        view.as_read_only(views.layout_of(view.shape, views.strides_of(on_device)))
     return view
 
 
@@ -47,10 +50,15 @@ def view_on_device(
 ) -> Array:
     """Mark a result on a device as a view of `base`, unless NumPy would have copied.
 
-    A view of what is read-only is read-only, and need not know its base.
+    A view of what is read-only is read-only, and need not know its base, but how it is laid out.
     """
     if not base.remembers_views:
-        return result
+        if strides is not None:
+            return result.as_read_only(views.layout_of(result.shape, strides))
+        layout = views.layout_after(
+            op, tuple(attrs.items()), base.shape, base.own_strides, result.shape
+        )
+        return result.local() if layout is None else result.as_read_only(layout)
     made: Any = result
     viewed: Any = base
     view = views.TracerView(viewed, op, tuple(indices), dict(attrs), None, strides)
@@ -60,5 +68,10 @@ def view_on_device(
 
 def computed_view_on_device(result: Any, base: Any, compute: Any) -> Array:
     """The same for `compute(base, dtype)`, from which `compute` with its dtype gives the base."""
-    view: Array = views.attach_computed(result, base, compute)
-    return view.as_view()
+    view: Array
+    if base.remembers_views:
+        view = views.attach_computed(result, base, compute)
+        return view.as_view()
+    strides = views.strides_of_bits(result.type, base)
+    view = result.as_read_only(views.layout_of(result.shape, strides))
+    return view

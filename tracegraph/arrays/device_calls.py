@@ -48,6 +48,9 @@ def _identity(x: Any) -> Any:
     return x
 
 
+_identity.__qualname__ = "copy"  # in messages
+
+
 @lru_cache(maxsize=64)
 def _copier(device: str | None, donate: bool) -> Callable[..., Any]:
     """The identity, compiled: outputs never alias inputs, so it is a copy."""

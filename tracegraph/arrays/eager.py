@@ -44,7 +44,7 @@ def apply_view(
     y = apply(op, x, *indices, **attrs)
     if isinstance(x, Tracer):
         return views.attach(y, x, strides)
-    if type(x) is Array and type(y) is Array and x.remembers_views:
+    if type(x) is Array and type(y) is Array and x.has_layout:
         return view_on_device(y, x, op, indices, attrs, strides)
     return y
 

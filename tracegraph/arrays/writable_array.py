@@ -14,7 +14,7 @@ from tracegraph.ir.types import ArrayType
 from tracegraph.tracing.local_writes import LocalWrites
 from tracegraph.tracing.selection import Plain, plain
 from tracegraph.tracing.trace import innermost
-from tracegraph.tracing.views import TracerView, root_of
+from tracegraph.tracing.views import Layout, Strides, TracerView, layout_of, root_of, strides_of
 
 if TYPE_CHECKING:
     from typing import Self
@@ -31,8 +31,8 @@ class WritableArray(LocalWrites):
     """
 
     __slots__ = (
-        *("_alias", "_axis_order", "_exported", "_local", "_place", "_stale", "_type", "_views"),
-        *("memory", "placement"),
+        *("_alias", "_axis_order", "_exported", "_local", "_place", "_stale", "_strides", "_type"),
+        *("_views", "memory", "placement"),
     )
 
     memory: Any
@@ -43,6 +43,7 @@ class WritableArray(LocalWrites):
     allocated and unchanged as long as this Array lives, even if the Array is donated."""
     _local: bool
     """On a device: whether it is no view, and may be written to."""
+    _strides: Strides | None
     _alias: TracerView | None
     _axis_order: tuple[int, ...] | None
     _views: WeakValueDictionary[int, WritableArray]
@@ -170,6 +171,22 @@ class WritableArray(LocalWrites):
         return self.alias is not None or getattr(self, "_local", False)
 
     @property
+    def has_layout(self) -> bool:
+        """Whether `views.strides_of` says how NumPy would lay it out: on a device."""
+        return not isinstance(self.memory, np.ndarray)
+
+    @property
+    def own_strides(self) -> Strides | None:
+        """The strides, in elements, of a view that does not know its base, on a device."""
+        return getattr(self, "_strides", None)
+
+    def as_read_only(self, layout: Layout) -> Self:
+        """Say that it is a view, laid out like this, of what no write changes; return it."""
+        self._local, self._alias = False, None
+        self._strides, self._axis_order = layout
+        return self
+
+    @property
     def alias(self) -> TracerView | None:
         """What it is a view of, on a device."""
         return getattr(self, "_alias", None)
@@ -178,7 +195,7 @@ class WritableArray(LocalWrites):
     def alias(self, view: TracerView | None) -> None:
         if view is None and self.alias is not None:  # it is a copy after all: writes leave it alone
             getattr(_outermost(self), "_views", {}).pop(id(self), None)
-        self._alias = view
+        self._alias, self._strides = view, None
 
     @property
     def axis_order(self) -> tuple[int, ...] | None:
@@ -227,7 +244,8 @@ class WritableArray(LocalWrites):
     def _export(self, data: DeviceBuffer) -> None:
         """Keep memory that others have; from then on the Array is read-only."""
         self._exported = data
-        _outermost(self)._local = False
+        root = _outermost(self)
+        root.as_read_only(layout_of(root.shape, strides_of(root)))
 
 
 def _outermost(array: Any) -> Any:

@@ -17,6 +17,9 @@ from typing import TypedDict
 
 from tracegraph.cache import settings as _settings
 from tracegraph.cache.settings import Miss as Miss
+from tracegraph.errors.keywords import required_bool as _required_bool
+from tracegraph.errors.keywords import required_int as _required_int
+from tracegraph.errors.tracebacks import entry_point as _entry_point
 from tracegraph.staging.compiler import compiler as _compiler
 
 __all__ = ["clear", "misses", "set", "stats"]
@@ -39,6 +42,7 @@ class CacheStats(TypedDict):
     entries: int
 
 
+@_entry_point
 def set(
     *,
     directory: str | os.PathLike[str] | None = None,
@@ -58,17 +62,21 @@ def set(
             TRACEGRAPH_CACHE_PROGRAMS, 0 or 1, or else True.
 
     Raises:
+        TypeError: a setting is of another type.
         ValueError: `max_bytes` is negative.
 
     >>> import tracegraph
     >>> tracegraph.cache.set(max_bytes=1 << 28)
     """
-    if max_bytes is not None:
-        if max_bytes < 0:
-            raise ValueError(f"max_bytes is at least 0, got {max_bytes}")
-        _settings.chosen.max_bytes = max_bytes
+    if max_bytes is not None and _required_int("max_bytes", max_bytes, "a number of bytes") < 0:
+        raise ValueError(f"max_bytes is at least 0, got {max_bytes}")
+    for option, value in {"enabled": enabled, "programs": programs}.items():
+        if value is not None:
+            _required_bool(option, value)
     if directory is not None:
-        _settings.chosen.directory = os.fspath(directory)
+        _settings.chosen.directory = os.fsdecode(directory)
+    if max_bytes is not None:
+        _settings.chosen.max_bytes = max_bytes
     if enabled is not None:
         _settings.chosen.enabled = enabled
     if programs is not None:

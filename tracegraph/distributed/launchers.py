@@ -21,6 +21,8 @@ from dataclasses import replace
 from typing import Any
 
 from tracegraph.errors import ProcessGroupError
+from tracegraph.errors.keywords import required_int
+from tracegraph.errors.wording import value_text
 from tracegraph.generated.dataclass import dataclass
 
 _FIRST_PORT, _PORTS = 61_000, 4_535
@@ -55,8 +57,17 @@ def placed(
     """The process, by the arguments of `initialize`, and by its launcher where they are missing.
 
     Raises:
+        TypeError: an argument is of another type.
         ProcessGroupError: numbers are missing, or are none of processes.
     """
+    if address is not None and not isinstance(address, str):
+        raise TypeError(f"coordinator_address must be 'host:port', not {value_text(address)}")
+    if broadcast is not None and not callable(broadcast):
+        raise TypeError(f"broadcast must be a function, not {value_text(broadcast)}")
+    if count is not None:
+        count = required_int("num_processes", count, "a number of processes")
+    if index is not None:
+        index = required_int("process_id", index, "the number of a process")
     found = process_place(os.environ)
     if (count is None) != (index is None):
         raise ProcessGroupError("give both num_processes and process_id, or neither of them")
@@ -72,6 +83,8 @@ def placed(
                 "num_processes and process_id"
             )
         found = ProcessPlace("alone", 0, 1, 0, None)
+    if found.count < 1:
+        raise ProcessGroupError(f"there is at least 1 process, got {found.count}")
     if not 0 <= found.index < found.count:
         raise ProcessGroupError(
             f"{found.count} processes have numbers from 0 to {found.count - 1}; got {found.index}"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import atexit
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from tracegraph.errors import ProcessGroupError
+from tracegraph.errors.keywords import required_int, required_seconds
+from tracegraph.errors.tracebacks import entry_point
 from tracegraph.generated.dataclass import dataclass
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ chosen.
 """
 
 
+@entry_point
 def initialize(
     coordinator_address: str | None = None,
     num_processes: int | None = None,
@@ -62,6 +65,8 @@ def initialize(
         initialization_timeout: how many seconds to wait for the others.
 
     Raises:
+        TypeError: an argument is of another type.
+        ValueError: a number of a GPU or of seconds is negative.
         ProcessGroupError: the numbers are missing or no numbers of processes, the first process
             is not reached, some do not come in time, or a mesh has been made or a GPU been used
             already.
@@ -76,8 +81,10 @@ def initialize(
     from tracegraph.distributed.joining import joined
     from tracegraph.distributed.launchers import placed
 
+    seconds = required_seconds("initialization_timeout", initialization_timeout)
+    chosen = _ids(local_device_ids)
     found, told = placed(coordinator_address, num_processes, process_id, broadcast)
-    _membership.local_devices = _ids(local_device_ids)
+    _membership.local_devices = chosen
     if found.count == 1:
         return
     if _membership.settled:
@@ -85,7 +92,7 @@ def initialize(
             "a Mesh was made, or a function compiled for the first GPU, before "
             "tracegraph.distributed.initialize(), as if this process were alone; call it first"
         )
-    channel = joined(found, told, initialization_timeout)
+    channel = joined(found, told, seconds)
     _membership.index, _membership.count = found.index, found.count
     _membership.local_index, _membership.channel = found.local_index, channel
     atexit.register(channel.close)
@@ -182,4 +189,8 @@ def _processes_here() -> int:
 def _ids(local_device_ids: int | Sequence[int] | None) -> tuple[int, ...] | None:
     if local_device_ids is None:
         return None
-    return (local_device_ids,) if isinstance(local_device_ids, int) else tuple(local_device_ids)
+    ids = local_device_ids if isinstance(local_device_ids, Iterable) else (local_device_ids,)
+    found = tuple([required_int("local_device_ids", n, "numbers of GPUs") for n in ids])
+    if any(n < 0 for n in found):
+        raise ValueError(f"local_device_ids must be numbers of GPUs, from 0, not {found}")
+    return found

@@ -10,7 +10,8 @@ from here, and name this module. May import `dtypes` and `user_source`.
     batching, transforms                    of vmap; of derivatives
     sharding                                of meshes, and what their devices do together
     inspection                              what `show` cannot draw
-    keywords                                parameters that other libraries have
+    keywords                                parameters that other libraries have; values of a
+                                            wrong type
     running, programs                       programs that had to end; programs that are not well
                                             formed
     wording, pickling                       how values and places are named; errors of other

@@ -47,6 +47,7 @@ _ORDER = {
     "scan": "scan(f, init, xs)",
     "map": "map(f, xs)",
     "associative_scan": "associative_scan(fn, elems, reverse, axis)",
+    "shard": "shard(fun, mesh=, in_specs=, out_specs=)",
     "vmap": "vmap(fun, in_axes, out_axes)",
     "debug.callback": "debug.callback(function, *args, **kwargs)",
     "pure_callback": "pure_callback(function, result_types, *args, **kwargs)",

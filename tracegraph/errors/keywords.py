@@ -1,12 +1,16 @@
-"""Keywords of other libraries: an error says what stands in their place here."""
+"""Keyword arguments: names that other libraries have, with what stands in their place here; and
+values of a wrong type.
+"""
 
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable
+from numbers import Real
 from typing import Any, TypeVar, cast
 
-from tracegraph.errors.wording import user_line
+from tracegraph.errors.wording import user_line, value_text
 
 __all__ = ["KeywordError", "refuses"]
 
@@ -45,3 +49,51 @@ def refuses(**advice: str) -> Callable[[_F], _F]:
         return cast(_F, checked)
 
     return decorated
+
+
+def required_bool(option: str, value: object) -> bool:
+    """An option that is True or False.
+
+    Raises:
+        TypeError: it is something else; a word such as ``"no"`` would count as true.
+
+    >>> required_bool("trusted", False)
+    False
+    """
+    if not isinstance(value, bool):
+        raise TypeError(f"{option} must be True or False, not {value_text(value)}")
+    return value
+
+
+def required_int(option: str, value: object, what: str) -> int:
+    """An option that is an integer, which means `what`; NumPy's integers are such.
+
+    Raises:
+        TypeError: it is no integer.
+
+    >>> required_int("max_bytes", 1024, "a number of bytes")
+    1024
+    """
+    try:
+        if not isinstance(value, bool):
+            return operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        pass
+    raise TypeError(f"{option} must be {what}, not {value_text(value)}")
+
+
+def required_seconds(option: str, value: object) -> float:
+    """An option that is a positive number of seconds.
+
+    Raises:
+        TypeError: it is no number.
+        ValueError: it is not positive.
+
+    >>> required_seconds("initialization_timeout", 30)
+    30.0
+    """
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{option} must be a number of seconds, not {value_text(value)}")
+    if not value > 0:  # type: ignore[operator]
+        raise ValueError(f"{option} must be more than 0 seconds, not {value}")
+    return float(value)

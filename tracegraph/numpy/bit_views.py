@@ -54,16 +54,21 @@ def viewed(x: Any, dtype: DTypeLike | None = None) -> Any:
             "use .astype to convert values",
         )
     _require_whole(x, target)
-    if not views.remembers(x):
+    if not views.has_layout(x):
         return _with_bits(x, target)
-    if target.itemsize != x.dtype.itemsize and not views.is_row_major(x):
+    if target.itemsize != x.dtype.itemsize and not _is_dense(x):
         raise UnsupportedByTracerError(
-            f"ndarray.view from {x.dtype} to {target} of an array that is not laid out by rows",
+            f"ndarray.view from {x.dtype} to {target} of an array with gaps in its last axis",
             "write x.copy().view(...)",
         )
     if not isinstance(x, Tracer):
         return computed_view_on_device(_with_bits(x, target), x, _with_bits)
     return views.attach_computed(_with_bits(x, target), x, _with_bits)
+
+
+def _is_dense(x: Any) -> bool:
+    """Whether the elements along the last axis are next to each other."""
+    return x.shape[-1] == 1 or x.size == 0 or views.strides_of(x)[-1] == 1
 
 
 def _has_words(dtype: np.dtype[Any]) -> bool:

@@ -12,6 +12,7 @@ from tracegraph.numpy.creation import zeros_like
 from tracegraph.numpy.dispatching.dispatch import (
     as_array,
     is_python_number,
+    laid_out,
     lifted,
     numpy_function,
     unchecked,
@@ -57,7 +58,7 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     *choices, result = (unchecked(v, dtype) for v in choices)
     for condition, choice in zip(reversed(conditions), reversed(choices), strict=True):
         result = where(condition, choice, result)
-    return result
+    return laid_out(result, None)
 
 
 @numpy_function
@@ -97,7 +98,7 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
             result = where(less_equal(which, k), choice, result)
         shape = broadcast_shapes(which.shape, result.shape)
         result = broadcast_to(lifted(result), shape)
-    return stored("choose", result, out, "unsafe")
+    return stored("choose", laid_out(result, None), out, "unsafe")
 
 
 def _of_rows(which: Any, rows: Any) -> Any:

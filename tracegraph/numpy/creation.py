@@ -8,27 +8,25 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from tracegraph.arrays.array import Array
+from tracegraph.arrays.array_views import is_in_host_memory
 from tracegraph.arrays.creation import asarray as placed_array
-from tracegraph.arrays.eager import apply
 from tracegraph.errors import UnsupportedByTracerError
 from tracegraph.ir.op import get
 from tracegraph.numpy.dispatching.dispatch import as_array, copied, is_python_number, lifted
 from tracegraph.numpy.dispatching.families import static_family
 from tracegraph.numpy.dispatching.statics import static_parameters
 from tracegraph.numpy.eager_arrays import eager
-from tracegraph.numpy.shapes import Shape, broadcast_to, extents_of, is_in_columns
-from tracegraph.tracing.layouts import same_order, set_order
+from tracegraph.numpy.shapes import Shape, broadcast_to, extents_of
+from tracegraph.tracing.layouts import copy_order, set_order
 from tracegraph.tracing.operators import ArrayOperators
 from tracegraph.tracing.trace import bind, current_trace
 from tracegraph.tracing.tracer import Tracer
-from tracegraph.tracing.views import is_row_major, memory_order, order_of
+from tracegraph.tracing.views import has_layout, is_row_major, order_of
 
 __all__ = [
     "array", "asanyarray", "asarray", "ascontiguousarray", "asfortranarray", "copy", "empty",
     "empty_like", "full", "full_like", "ones", "ones_like", "zeros", "zeros_like",
 ]  # fmt: skip
-
-_TRANSPOSE = get("transpose")
 
 
 def iota(size: int, dtype: DTypeLike) -> Any:
@@ -92,7 +90,7 @@ def _filled(
     if not isinstance(value, ArrayOperators):
         return placed(np.full(extents, value, order=order), device)  # type: ignore[call-overload]
     whole = broadcast_to(value, extents)
-    return placed(copied(whole) if order == "C" else _copied_in(whole, order), device)
+    return placed(copied(whole, order), device)
 
 
 def placed(array: Any, device: str | None) -> Any:
@@ -108,8 +106,12 @@ def placed(array: Any, device: str | None) -> Any:
         return eager(array)
     if device == "cpu":
         return array if isinstance(array, Tracer) else np.asarray(array)
-    found = placed_array(array, device=device)
-    return found.local() if isinstance(array, np.ndarray) else found
+    found: Any = placed_array(array, device=device)
+    if not isinstance(array, np.ndarray):
+        return found
+    if has_layout(found):
+        set_order(found, copy_order(array, "K"))
+    return found.local()
 
 
 def check_options(name: str, kwargs: dict[str, Any]) -> None:
@@ -196,8 +198,8 @@ def full_like(
     check_options("full_like", kwargs)
     wanted = order_of(order, "K")
     result = _filled(extents, fill_value, dtype, "F" if wanted == "F" else "C", device)
-    if isinstance(result, Tracer) and shape is None and wanted in ("K", "A"):
-        set_order(result, same_order(a))
+    if has_layout(result) and shape is None and wanted in ("K", "A"):
+        set_order(result, copy_order(a, wanted))
     return result
 
 
@@ -279,13 +281,14 @@ def asarray(
 
 def _laid_out(a: Any, order: str) -> Any:
     """An array in an order: itself, or a copy."""
-    if order not in ("C", "F") or a.ndim < 2:
+    if order not in ("C", "F"):
         return a
     if isinstance(a, np.ndarray):
         return np.asarray(a, order=order)  # type: ignore[call-overload]
-    if not isinstance(a, Tracer):
-        return a if order == "C" else a.copy(order)
-    kept = is_row_major(a) if order == "C" else is_row_major(a.T)
+    if is_in_host_memory(a):
+        kept = a.data.flags.c_contiguous if order == "C" else a.data.flags.f_contiguous
+    else:
+        kept = is_row_major(a if order == "C" else a.T)
     return a if kept else _copied_in(a, order)
 
 
@@ -377,18 +380,14 @@ def ascontiguousarray(a: Any, dtype: DTypeLike | None = None, **kwargs: Any) -> 
     >>> tnp.ascontiguousarray([1, 2])
     array([1, 2])
     """
-    result = asarray(a, dtype, **kwargs)
-    if result.ndim == 0:
-        return result.reshape(1)
-    if isinstance(result, Tracer) and not is_row_major(result):
-        return copied(result)
-    return result
+    result = asarray(a, dtype, "C", **kwargs)
+    return result.reshape(1) if result.ndim == 0 else result
 
 
 def copy(a: Any, order: str = "K", subok: bool = False) -> Any:
     """A new array with the same elements.
 
-    `order` says how a traced one is laid out, which `ravel("K")` and views of it show: "C" by rows,
+    `order` says how it is laid out, which `ravel("K")` and views of it show: "C" by rows,
     "F" by columns, "A" by columns if `a` is column-major, "K" as `a` is.
 
     Shape: that of `a`.
@@ -405,14 +404,4 @@ def copy(a: Any, order: str = "K", subok: bool = False) -> Any:
 
 def _copied_in(a: Any, order: str) -> Any:
     """A copy that is laid out in an order."""
-    if type(a) is Array:
-        return a.copy(order)
-    axes = tuple(range(a.ndim))
-    if order == "K" and isinstance(a, Tracer):
-        axes = memory_order(a)
-    elif is_in_columns(a, order) and a.ndim > 1:
-        axes = axes[::-1]
-    if axes == tuple(range(a.ndim)):
-        return copied(a)
-    laid_out = copied(apply(_TRANSPOSE, a, axes=axes))
-    return apply(_TRANSPOSE, laid_out, axes=tuple(map(axes.index, range(a.ndim))))
+    return a.copy(order) if type(a) is Array else copied(a, order)

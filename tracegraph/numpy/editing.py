@@ -14,7 +14,7 @@ from numpy.lib.array_utils import normalize_axis_index
 from tracegraph.arrays.eager import as_numpy
 from tracegraph.errors import ShapeDependentError
 from tracegraph.numpy.axes import moveaxis
-from tracegraph.numpy.dispatching.dispatch import as_array, copied, lifted, numpy_function
+from tracegraph.numpy.dispatching.dispatch import as_array, copied, laid_out, lifted, numpy_function
 from tracegraph.numpy.dispatching.statics import tracers_in
 from tracegraph.numpy.elementwise import clip, where
 from tracegraph.numpy.index_checks import require_in_range
@@ -22,6 +22,7 @@ from tracegraph.numpy.joining import concatenate
 from tracegraph.numpy.shapes import broadcast_to, reshape
 from tracegraph.numpy.sorting import argsort
 from tracegraph.numpy.ufuncs import add, greater_equal, less, multiply, subtract
+from tracegraph.tracing.layouts import copy_order
 from tracegraph.tracing.tracer import Tracer
 
 __all__ = ["block", "delete", "insert"]
@@ -68,7 +69,8 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
         numbers = _inserted_numbers(_limited(places, extent, extent), extent, count)
     else:
         numbers = np.insert(np.arange(extent), places, extent + np.arange(count))
-    return lifted(concatenate((arr, new), axis))[(*(slice(None),) * axis, numbers)]
+    made = lifted(concatenate((arr, new), axis))[(*(slice(None),) * axis, numbers)]
+    return laid_out(made, copy_order(arr, "A"))
 
 
 def _is_one_position(places: Any) -> bool:
@@ -131,7 +133,7 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
         kept = np.arange(extent - 1)
         at = reshape(_limited(places, extent, extent - 1), ())
         numbers = add(kept, as_array(greater_equal(kept, at), np.int64))
-    return lifted(arr)[(*(slice(None),) * axis, numbers)]
+    return laid_out(lifted(arr)[(*(slice(None),) * axis, numbers)], copy_order(arr, "A"))
 
 
 def _along(arr: Any, axis: int | None) -> tuple[Any, int]:

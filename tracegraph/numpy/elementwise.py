@@ -54,9 +54,11 @@ from tracegraph.numpy.ufuncs import (
     subtract,
     trunc,
 )
+from tracegraph.tracing.layouts import copy_order, set_order
 from tracegraph.tracing.local_writes import LocalWrites
 from tracegraph.tracing.operators import ArrayOperators
 from tracegraph.tracing.tracer import Tracer
+from tracegraph.tracing.views import has_layout
 
 __all__ = [
     "angle", "around", "astype", "clip", "complex_", "erf", "fix", "imag", "isclose", "nan_to_num",
@@ -115,7 +117,7 @@ def astype(x: Any, dtype: DTypeLike, /, *, copy: bool = True, device: str | None
     target = np.dtype(dtype)
     if isinstance(x, ArrayOperators):
         converted = unchecked(x, target)
-        converted = copied(converted) if copy and converted is x else converted
+        converted = copied(converted, "K") if copy and converted is x else converted
         return converted if device is None else converted.to_device(device)
     result = as_array(np.array(x) if copy else x, target)
     return result if device in (None, "cpu") else asarray(result, device=device)
@@ -152,6 +154,8 @@ def imag(val: Any) -> Any:
     zeros = apply(get("where"), False, val, val.dtype.type(0))
     if isinstance(zeros, Tracer):
         zeros.origin = "the imaginary part of a real array"
+    if has_layout(zeros):
+        set_order(zeros, copy_order(val, "A"))
     return read_only_view(zeros, "zeros")
 
 
@@ -322,7 +326,7 @@ def _rounded(a: Any, decimals: int) -> Any:
         )
     if a.dtype.kind in "iu":
         if decimals >= 0:
-            return copied(a)
+            return copied(a, "K")
         return astype(_rounded(as_array(a, np.float64), decimals), a.dtype)
     if decimals == 0:
         return rint(a)
@@ -407,7 +411,7 @@ def nan_to_num(
     """
     x = as_array(x)
     if x.dtype.kind in "biu":
-        return copied(x) if copy else x
+        return copied(x, "K") if copy else x
     result = _without_infinities(x, nan, posinf, neginf)
     if copy or not isinstance(x, LocalWrites):
         return result

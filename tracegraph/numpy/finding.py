@@ -18,7 +18,7 @@ from tracegraph.arrays.eager import apply, as_numpy
 from tracegraph.errors import ShapeDependentError
 from tracegraph.ir.op import get
 from tracegraph.numpy.creation import full, iota
-from tracegraph.numpy.dispatching.dispatch import CAST, as_array, lifted, sized_function
+from tracegraph.numpy.dispatching.dispatch import CAST, as_array, laid_out, lifted, sized_function
 from tracegraph.numpy.dispatching.output import require_safe, stored
 from tracegraph.numpy.shapes import broadcast_to, reshape, with_axis
 from tracegraph.numpy.ufuncs import floor_divide, less, not_equal, remainder, subtract
@@ -194,7 +194,7 @@ def _kept(name: str, condition: Any, a: Any, axis: int | None, size: int | None,
         positions = as_numpy(positions)  # static: checked against the extent
     taken = lifted(a)[(*(slice(None),) * axis, positions)]
     if size is None:
-        return taken
+        return laid_out(taken, None)
     beyond = (-1,) + (1,) * (a.ndim - axis - 1)
     return apply(_WHERE, reshape(found, beyond), taken, as_array(fill, a.dtype))
 
@@ -211,7 +211,9 @@ def _true_positions(name: str, a: Any, size: int | None) -> tuple[Any, Any]:
             one = " with one argument" if name == "where" else ""
             raise ShapeDependentError(a, f"numpy.{name}{one}", call)
         positions: Any = np.flatnonzero(np.asarray(a))
-        return asarray(positions, device=a.device) if type(a) is Array else positions, None
+        if type(a) is Array:
+            positions = asarray(positions, device=a.device).local()
+        return positions, None
     size = index(size)
     if size < 0:
         raise ValueError(f"size must not be negative, got {size}")

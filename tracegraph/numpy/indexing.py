@@ -22,6 +22,7 @@ from tracegraph.numpy.dispatching.dispatch import as_array, copied, lifted
 from tracegraph.numpy.index_checks import require_distinct, require_in_range
 from tracegraph.numpy.shapes import broadcast_to
 from tracegraph.tracing import views
+from tracegraph.tracing.layouts import packed_order, set_order
 from tracegraph.tracing.selected import Selected
 from tracegraph.tracing.selection import (
     BATCH,
@@ -62,9 +63,22 @@ def getitem(x: Any, index: Any, *, unique: bool = False) -> Any:
         y = _with_batch(y, selection)
     if y is x or y.shape != selection.shape:
         y = numpy.reshape(y, selection.shape)
-    if views.remembers(y) and y is not x and selection.copies:
-        return views.detached(y)  # NumPy makes a copy, or a scalar
+    if views.has_layout(y) and y is not x and selection.copies:
+        y = views.detached(y)  # NumPy makes a copy, or a scalar
+        if views.has_layout(x) and (x.axis_order is not None or selection.layout[:1] != (BATCH,)):
+            set_order(y, _order_of_gathered(x, selection))
     return y
+
+
+def _order_of_gathered(x: Any, selection: Selection) -> tuple[int, ...] | None:
+    """How NumPy lays elements at index arrays out: the axes of the indices are outermost."""
+    source = views.strides_of(x)
+    outer = max(map(abs, source), default=0) + 1
+    strides: list[int] = []
+    for entry in selection.layout:
+        known = outer if entry == BATCH else 0 if entry == NEW_AXIS else abs(source[entry])
+        strides += [known] * (len(selection.batch) if entry == BATCH else 1)
+    return packed_order(tuple(strides))
 
 
 def _gather(x: Any, selection: Selection, unique: bool) -> Any:

@@ -13,6 +13,7 @@ from tracegraph.numpy.axes import moveaxis
 from tracegraph.numpy.dispatching.dispatch import (
     as_array,
     copied,
+    laid_out,
     lifted,
     numpy_function,
     unchecked,
@@ -27,6 +28,7 @@ from tracegraph.numpy.reductions import max, min
 from tracegraph.numpy.shapes import broadcast_to, reshape
 from tracegraph.numpy.statistics import mean
 from tracegraph.numpy.ufuncs import multiply, subtract
+from tracegraph.tracing.layouts import copy_order
 
 __all__ = ["pad"]
 
@@ -81,7 +83,8 @@ def pad(array: Any, pad_width: Static, mode: Any = "constant", **kwargs: Any) ->
     if callable(mode):
         return _written_by(mode, surrounded(array, widths), widths, kwargs)
     found = _padded(array, widths, mode, kwargs)
-    return copied(lifted(found)) if found is array else found
+    order = copy_order(array, "A")
+    return copied(lifted(found), "A") if found is array else laid_out(found, order)
 
 
 def _padded(array: Any, widths: Widths, mode: str, kwargs: Mapping[str, Any]) -> Any:

@@ -102,7 +102,7 @@ def folded(name: str, a: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     # as NumPy does: 0 + -0.0 is 0.0
     if name == "sum":
         return add(a, a.dtype.type(0))
-    return multiply(a, a.dtype.type(1)) if name == "prod" else copied(a)
+    return multiply(a, a.dtype.type(1)) if name == "prod" else copied(a, "K")
 
 
 def _is_negative_zero(x: Any) -> Any:

@@ -13,14 +13,14 @@ from tracegraph.arrays.array_views import is_in_host_memory, read_only_view
 from tracegraph.arrays.eager import apply_view
 from tracegraph.ir.op import get
 from tracegraph.numpy.axes import moveaxis
-from tracegraph.numpy.dispatching.dispatch import as_array, lifted, numpy_function
+from tracegraph.numpy.dispatching.dispatch import as_array, laid_out, lifted, numpy_function
 from tracegraph.numpy.dispatching.output import require_safe, stored
 from tracegraph.numpy.elementwise import where
 from tracegraph.numpy.generated import diagonals, eye, nearest_diagonal, tri
 from tracegraph.numpy.index_modes import integer_indices, limited, require_integers
 from tracegraph.numpy.joining import surrounded
 from tracegraph.numpy.reductions import sum
-from tracegraph.numpy.shapes import reshape, with_axis
+from tracegraph.numpy.shapes import is_view, reshape, with_axis
 from tracegraph.numpy.ufuncs import less
 from tracegraph.tracing import views
 
@@ -53,7 +53,7 @@ def take(
     indices = limited(indices, a.shape[axis], mode)
     result = a[(*(slice(None),) * axis, indices)]
     require_safe("take", a, out)
-    return stored("take", result, out, "unsafe")
+    return stored("take", laid_out(result, None), out, "unsafe")
 
 
 @numpy_function
@@ -118,7 +118,7 @@ def writable_diagonal(a: Any, offset: int, axis1: int, axis2: int) -> Any:
     row, column = (0, offset) if offset >= 0 else (-offset, 0)
     count = max(min(rows - row, columns - column), 0)
     flat = reshape(a, (*a.shape[:-2], rows * columns))
-    if views.remembers(flat) and flat.alias is None:  # the axes are not one: two indices
+    if not is_view(flat, a):  # the axes are not one: two indices
         return _gathered_diagonal(source, (axis1, row), (axis2, column), count=count)
     start = row * columns + column if count else 0
     stop = start + (count - 1) * (columns + 1) + 1 if count else 0

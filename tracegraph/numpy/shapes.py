@@ -20,7 +20,7 @@ from tracegraph.ir.op import get
 from tracegraph.ir.types import broadcast_shapes
 from tracegraph.numpy.dispatching.dispatch import as_array, copied, numpy_function
 from tracegraph.tracing.layouts import reading_order
-from tracegraph.tracing.views import is_column_major, is_row_major, order_of, remembers
+from tracegraph.tracing.views import has_layout, is_column_major, is_row_major, order_of
 
 __all__ = [
     "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "expand_dims", "ravel", "reshape",
@@ -50,7 +50,7 @@ def is_in_columns(a: Any, order: str) -> bool:
     if is_in_host_memory(a):
         flags = a.data.flags
         return bool(flags.f_contiguous and not flags.c_contiguous)
-    return remembers(a) and is_column_major(a)
+    return has_layout(a) and is_column_major(a)
 
 
 def _reversed(a: Any) -> Any:
@@ -92,16 +92,16 @@ def reshape(a: Any, /, shape: Shape, order: str = "C", *, copy: bool | None = No
     if min(known, default=0) < 0 or prod(known) != a.size:
         raise ValueError(f"cannot reshape array of shape {a.shape} into shape {shape}")
     result = a if tuple(known) == a.shape else apply(_RESHAPE, a, shape=tuple(known))
-    if copy is False and result is not a and not _is_view(result, a):
+    if copy is False and result is not a and not is_view(result, a):
         raise ValueError("Unable to avoid creating a copy while creating an array as requested.")
     return copied(result) if copy else result
 
 
-def _is_view(result: Any, a: Any) -> bool:
+def is_view(result: Any, a: Any) -> bool:
     """Whether what `reshape` gives shares memory, as far as that is known."""
     if is_in_host_memory(result):
         return np.may_share_memory(result.data, a.data)
-    return not remembers(result) or result.alias is not None
+    return not has_layout(result) or result.alias is not None or not result.is_local
 
 
 @numpy_function
@@ -124,12 +124,13 @@ def ravel(a: Any, order: str = "C") -> Any:
     order, a = order_of(order), as_array(a)
     if is_in_host_memory(a):
         return Array.sharing(a.data.ravel(order))
-    if order == "K" and remembers(a):
-        a = apply(_TRANSPOSE, a, axes=reading_order(a))
+    if order == "K" and has_layout(a):
+        axes = reading_order(a)
+        a = a if axes == tuple(range(a.ndim)) else apply(_TRANSPOSE, a, axes=axes)
     elif is_in_columns(a, order):
         a = _reversed(a)
     result = reshape(a, (a.size,))
-    return copied(result) if remembers(a) and not is_row_major(a) else result
+    return copied(result) if has_layout(a) and not is_row_major(a) else result
 
 
 @numpy_function

@@ -14,6 +14,7 @@ from tracegraph.numpy.axes import swapaxes
 from tracegraph.numpy.dispatching.dispatch import (
     as_array,
     extended_function,
+    laid_out,
     lifted,
     numpy_function,
 )
@@ -22,6 +23,7 @@ from tracegraph.numpy.flips import flip
 from tracegraph.numpy.selecting import take_along_axis
 from tracegraph.numpy.shapes import reshape, with_axis
 from tracegraph.numpy.ufuncs import subtract
+from tracegraph.tracing.layouts import copy_order
 from tracegraph.tracing.tracer import Tracer
 
 __all__ = ["argpartition", "argsort", "lexsort", "partition", "sort", "sort_complex", "top_k"]
@@ -68,7 +70,7 @@ def sort(
     a, axis = _along(a, axis)
     if descending:
         return flip(_applied(_SORT, flip(a, axis), axis), axis)
-    return _applied(_SORT, a, axis)
+    return laid_out(_applied(_SORT, a, axis), copy_order(a, "K"))
 
 
 @extended_function("descending")
@@ -98,7 +100,7 @@ def argsort(
     _check_kind(kind, stable, order)
     a, axis = with_axis(lifted(as_array(a)), axis)
     if not descending:
-        return _applied(_ARGSORT, a, axis)
+        return _positions_in_order(a, axis)
     # equal elements stay in their order: they are found from behind, and turned again
     found = _applied(_ARGSORT, flip(a, axis), axis)
     return flip(subtract(a.shape[axis] - 1, found), axis)
@@ -128,6 +130,10 @@ def _applied(op: Any, a: Any, axis: int) -> Any:
     if axis == a.ndim - 1:
         return apply(op, a)
     return swapaxes(apply(op, swapaxes(a, axis, -1)), axis, -1)
+
+
+def _positions_in_order(a: Any, axis: int) -> Any:
+    return laid_out(_applied(_ARGSORT, a, axis), None)
 
 
 @numpy_function
@@ -179,7 +185,7 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
         normalize_axis_index(axis, 1)
         return as_array(0, np.int64)
     axis = normalize_axis_index(axis, arrays[0].ndim)
-    found = _applied(_ARGSORT, arrays[0], axis)
+    found = _positions_in_order(arrays[0], axis)
     for array in arrays[1:]:
         then = _applied(_ARGSORT, take_along_axis(array, found, axis), axis)
         found = take_along_axis(found, then, axis)

@@ -114,8 +114,8 @@ def by_numpy(name: str, arrays: tuple[Any, ...], *args: Any, **options: Any) -> 
     if device is None:
         return result
     if isinstance(result, np.ndarray):
-        return asarray(result, device=device)
-    placed = [asarray(x, device=device) for x in result]
+        return asarray(result, device=device).local()
+    placed = [asarray(x, device=device).local() for x in result]
     return tuple(placed) if type(result) is tuple else type(result)(*placed)
 
 

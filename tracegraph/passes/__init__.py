@@ -16,7 +16,8 @@
     devices     programs of each device of a mesh; not among those that `optimize` applies
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from functools import partial
 
 from tracegraph.ir.barriers import has_barriers, is_in_argument
 from tracegraph.ir.program import Eqn, Program, Region, has_regions
@@ -42,10 +43,14 @@ from tracegraph.passes.views import compose_rules
 from tracegraph.passes.views import compose_views as compose_views
 
 
-def optimize(program: Program, settled: Collection[Region] = ()) -> Program:
+def optimize(
+    program: Program, settled: Collection[Region] = (), *, is_traced: bool = False
+) -> Program:
     """The program with all passes applied until none changes it: one exposes work for another.
 
     The regions that are `settled` are known to stay as they are: those of an optimized program.
+    If what is around it `is_traced` yet, collectives of a device that is alone stay: what is the
+    same on all devices is found out by them.
 
     >>> from tracegraph.ir.program import Region, Value
     >>> from tracegraph.ir.types import ArrayType
@@ -57,7 +62,9 @@ def optimize(program: Program, settled: Collection[Region] = ()) -> Program:
     """
     if not settled:
         program = dce(program)
-    new_rule = _new_rule_of_copies if has_barriers(program) else _new_rule
+    new_rule = partial(_new_rule, _rules_of_traced if is_traced else _rules)
+    if has_barriers(program):
+        new_rule = partial(_keeping_copies, new_rule)
     tidied, inlined, hoisted, ruled = (set(settled) for _ in range(4))
     while True:
         before = program
@@ -73,16 +80,16 @@ def optimize(program: Program, settled: Collection[Region] = ()) -> Program:
             return program
 
 
-def _new_rule() -> Rule:
+def _new_rule(by_op: Rule) -> Rule:
     """The rules for single equations, applied by one walk."""
-    return in_turn(fold_rule, _rule_by_name, new_cse_rule())
+    return in_turn(fold_rule, by_op, new_cse_rule())
 
 
-def _new_rule_of_copies() -> Rule:
+def _keeping_copies(new_rule: Callable[[], Rule]) -> Rule:
     """The same for programs with barriers. A value is not replaced by an argument, nor by a view of
     one: behind a barrier, that may have other elements.
     """
-    rule = _new_rule()
+    rule = new_rule()
 
     def keeping_copies(eqn: Eqn, defs: Defs) -> Replacement | None:
         found = rule(eqn, defs)
@@ -94,4 +101,6 @@ def _new_rule_of_copies() -> Rule:
     return keeping_copies
 
 
-_rule_by_name = by_name({**simplify_rules, **compose_rules, **single_device_rules})  # no op twice
+# no op twice
+_rules_of_traced = by_name({**simplify_rules, **compose_rules})
+_rules = by_name({**simplify_rules, **compose_rules, **single_device_rules})

@@ -104,7 +104,8 @@ class SavedContainer:
 
     def __init__(self, data: bytes) -> None:
         try:
-            self._archive = zipfile.ZipFile(BytesIO(data))
+            # Names are ASCII; to read others as code page 437, Python would import that first.
+            self._archive = zipfile.ZipFile(BytesIO(data), metadata_encoding="utf-8")
             infos = self._archive.infolist()
         except Exception as error:  # of zipfile: BadZipFile, struct.error, OverflowError, …
             if data.startswith(b"TGRAPH"):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tracegraph import tree
 from tracegraph.errors import ExportedTypesError
+from tracegraph.errors.keywords import required_bool
 from tracegraph.errors.tracebacks import entry_point, hide_frames
 from tracegraph.ir.op import find
 from tracegraph.ir.program import Program, walk
@@ -26,6 +27,7 @@ from tracegraph.tracing.tracer import Tracer
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tracegraph.saving.functions.writing import FunctionsWriter
     from tracegraph.saving.targets import TargetSizes
 
 
@@ -144,14 +146,33 @@ class Exported:
 
         A file with one is loaded only if it is `trusted`.
         """
+        archs = {arch for e in self.entries if e.targets is not None for arch in e.targets.by_arch}
+        return (*self._functions().labels, *(f"target {arch}" for arch in sorted(archs)))
+
+    @property
+    def gpu_only(self) -> Mapping[str, str]:
+        """Those of `code` that run on GPUs alone, with why: their NumPy form cannot be traced.
+
+        >>> import numpy as np
+        >>> import tracegraph
+        >>> reads = tracegraph.elementwise(
+        ...     lambda x: np.array([float(each) for each in x]), cuda="{0} + 0"
+        ... )
+        >>> exported = tracegraph.export(lambda x: reads(x), 1.0)
+        >>> list(exported.gpu_only) == list(exported.code)
+        True
+        """
+        return self._functions().faults
+
+    def _functions(self) -> FunctionsWriter:
+        """The kernels and functions of the user's that the programs call, written as JSON."""
         from tracegraph.ir.stored.writing import program_to_json
         from tracegraph.saving.functions.writing import FunctionsWriter
 
         functions = FunctionsWriter()
         for program in self.programs:
             program_to_json(program, functions.number)
-        archs = {arch for e in self.entries if e.targets is not None for arch in e.targets.by_arch}
-        return (*functions.labels, *(f"target {arch}" for arch in sorted(archs)))
+        return functions
 
     @property
     def constant_bytes(self) -> int:
@@ -207,17 +228,19 @@ class Exported:
         >>> double.targets["sm_90"][0].kernels
         1
         """
-        _require_architecture(arch)
+        require_architecture(arch)
         from tracegraph.saving.targets import with_target
 
         self.entries = tuple([with_target(entry, self.signature, arch) for entry in self.entries])
         self._function.entries = self.entries
 
+    @entry_point
     def on_device(self, device: str) -> Exported:
         """The same function for another device.
 
         Raises:
             TypeError: `device` is not a string.
+            ValueError: there is no such device.
         """
         return Exported(self.__name__, self.signature, self.entries, device)
 
@@ -253,6 +276,7 @@ class Exported:
 
         Raises:
             UnsavableError: the program calls a library, or prints; the message has the line.
+            TypeError: `program` is not a number, or `libraries` neither True nor False.
             ValueError: there is no such architecture or program.
             RuntimeError: there is no NVRTC, or it does not know the architecture.
             OSError: the file cannot be written.
@@ -260,7 +284,8 @@ class Exported:
         from tracegraph.saving.flat_programs import flat_program
         from tracegraph.saving.packing import write_whole
 
-        _require_architecture(arch)
+        require_architecture(arch)
+        required_bool("libraries", libraries)
         data = flat_program(self.signature, self.entries, arch, program, libraries)
         write_whole(data, path)
 
@@ -281,7 +306,8 @@ class Exported:
         return file_of(self.__name__, self.signature, self.entries)
 
     def __repr__(self) -> str:
-        return f"<exported {self.signature.function}, {len(self.entries)} program(s)>"
+        where = ", for GPUs alone" if self.gpu_only else ""
+        return f"<exported {self.signature.function}, {len(self.entries)} program(s){where}>"
 
     def __str__(self) -> str:
         from tracegraph.ir.text import program_line
@@ -291,11 +317,17 @@ class Exported:
         ops = [name if v == 1 else f"{name} (version {v})" for name, v in self.requires.items()]
         for arch, programs in self.targets.items():
             lines += [f"target {arch}: {sizes}" for sizes in programs]
+        lines += [f"for GPUs alone: {label}: {why}" for label, why in self.gpu_only.items()]
         lines.append(f"constants: {self.constant_bytes} B; ops: {', '.join(ops) or 'none'}")
         return "\n\n".join(("\n".join(lines), *map(str, self.programs)))
 
 
-def _require_architecture(arch: str) -> None:
+def require_architecture(arch: object) -> None:
+    """Refuse what is no architecture of GPUs.
+
+    Raises:
+        ValueError: it is none.
+    """
     if not isinstance(arch, str) or re.fullmatch(r"sm_\d{2,3}", arch) is None:
         raise ValueError(f"{arch!r} is no architecture: GPUs of compute capability 9.0 are 'sm_90'")
 

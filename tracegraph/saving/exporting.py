@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from typing import Any
 
 from tracegraph.errors import UnsavableError
+from tracegraph.errors.keywords import required_int
 from tracegraph.errors.tracebacks import entry_point
+from tracegraph.errors.wording import value_text
 from tracegraph.ir.stored.writing import program_to_json
-from tracegraph.ir.types import ArrayType
 from tracegraph.saving.entries import SavedProgram
-from tracegraph.saving.exported import Exported
+from tracegraph.saving.exported import Exported, require_architecture
 from tracegraph.saving.functions.writing import FunctionsWriter
 from tracegraph.sharding.shard import ShardedFunction
 from tracegraph.staging.calls.call_tracing import trace_call
@@ -55,8 +55,9 @@ def export(
             name. Also what `Exported.add_target` refuses. The message has the line.
         UnsupportedArgumentError: an argument has a leaf that is not an array, number or type.
         KernelResultError: the reference of a kernel returns something else than is declared.
-        TypeError: `targets` is one string, or `signatures` are no tuples.
-        ValueError: `order` is negative.
+        TypeError: `targets` is one string, `signatures` are no tuples, `fun` is no function, or
+            `order` no integer.
+        ValueError: `order` is negative, or an architecture none.
 
     >>> import numpy as np
     >>> import tracegraph
@@ -68,14 +69,14 @@ def export(
     """
     from tracegraph.saving.functions.portable import portable  # it imports all that traces
 
-    signature = fun.signature if isinstance(fun, (Jitted, Exported)) else Signature.of(fun)
+    if isinstance(fun, (Jitted, Exported)):
+        signature = fun.signature
+    else:
+        signature = Signature.of(fun, taken_by="export")
     inner = fun.function if isinstance(fun, Jitted) else fun
-    if isinstance(targets, str):
-        raise TypeError(f"targets= takes a sequence of architectures: write ({targets!r},)")
-    further: list[Any] = [signatures] if isinstance(signatures, ArrayType) else list(signatures)
-    if not all(isinstance(each, (tuple, list)) for each in further):
-        raise TypeError("signatures= takes a list with a tuple of arguments for each: [(x,), (y,)]")
-    if operator.index(order) < 0:
+    archs = _architectures(targets)
+    further = _argument_lists(signatures)
+    if required_int("order", order, "a number of derivatives") < 0:
         raise ValueError(f"order= says how often to differentiate: 0 or more, not {order}")
     if isinstance(inner, ShardedFunction):
         raise UnsavableError(
@@ -94,9 +95,28 @@ def export(
         entries.append(SavedProgram.of(program, call.key, found.out_structure))
     name = getattr(inner, "__name__", type(inner).__name__)
     exported = Exported(name, signature, entries)
-    for arch in targets:
+    for arch in archs:
         exported.add_target(arch)
     return exported
+
+
+def _architectures(targets: Any) -> list[str]:
+    if isinstance(targets, str) or not isinstance(targets, Iterable):
+        raise TypeError(
+            "targets= takes a sequence of architectures, such as ('sm_90',), not "
+            f"{value_text(targets)}"
+        )
+    archs = list(targets)
+    for arch in archs:
+        require_architecture(arch)
+    return archs
+
+
+def _argument_lists(signatures: Any) -> list[Any]:
+    found = list(signatures) if isinstance(signatures, Iterable) else [None]
+    if not all(isinstance(each, (tuple, list)) for each in found):
+        raise TypeError("signatures= takes a list with a tuple of arguments for each: [(x,), (y,)]")
+    return found
 
 
 def _differentiated(fun: Callable[..., Any], order: int) -> Callable[..., Any]:

@@ -11,17 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tracegraph.devices import canonical_device
 from tracegraph.errors import (
     DamagedFileError,
     MalformedProgramError,
     MalformedTargetError,
     UntrustedCodeError,
 )
+from tracegraph.errors.keywords import required_bool
 from tracegraph.errors.tracebacks import entry_point
 from tracegraph.ir.program import Program
 from tracegraph.saving.container import FUNCTIONS, SavedContainer
 from tracegraph.saving.entries import SavedProgram, SavedTargets
 from tracegraph.saving.exported import Exported
+from tracegraph.staging import gc_pause
 from tracegraph.staging.calls.signature import Signature
 from tracegraph.staging.compiler import compiler
 from tracegraph.staging.program_function import StoredTarget
@@ -83,12 +86,15 @@ def load(
             library that you install.
 
     Raises:
+        TypeError: `device` is not a string, or `trusted` neither True nor False.
+        ValueError: there is no such device.
         UntrustedCodeError: it holds code, and is not trusted.
         DamagedFileError: it is no such file, or was truncated or changed.
         MalformedProgramError: a program in it is not well formed.
         MalformedTargetError: what it says of targets is not well formed; their graphs are checked
             when one of them is to run.
-        ExportVersionError: it needs a newer tracegraph. All are `ExportFormatError`.
+        ExportVersionError: it needs a newer tracegraph, or an older one. All these are
+            `ExportFormatError`.
         OSError: the file cannot be read.
 
     >>> import tracegraph
@@ -96,8 +102,15 @@ def load(
     >>> float(load(saved)(4.0))
     8.0
     """
+    chosen = None if device is None else canonical_device(device)
+    required_bool("trusted", trusted)
     data = source if isinstance(source, bytes) else Path(source).read_bytes()
-    container = SavedContainer(data)
+    with gc_pause.paused():
+        return _loaded(SavedContainer(data), device, trusted)
+
+
+def _loaded(container: SavedContainer, device: str | None, trusted: bool) -> Exported:
+    """The function of a container; raises as `load`."""
     manifest = container.manifest
     name, programs = manifest.get("name"), manifest.get("programs")
     if not isinstance(name, str) or not isinstance(programs, list) or not programs:
@@ -107,9 +120,9 @@ def load(
     signature = _signature_from_json(manifest.get("signature"))
     functions = cache(partial(_functions, container))
     entries = [_entry(container, written, functions) for written in programs]
-    if device is not None and any(entry.targets is not None for entry in entries):
-        compiler().open_early(device)  # beside what runs until the first call
-    return Exported(name, signature, entries, device)
+    if chosen is not None and any(entry.targets is not None for entry in entries):
+        compiler().open_early(chosen)  # beside what runs until the first call
+    return Exported(name, signature, entries, chosen)
 
 
 def _refuse_code(container: SavedContainer) -> None:

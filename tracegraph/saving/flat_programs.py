@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tracegraph import tree
+from tracegraph.errors.keywords import required_int
 from tracegraph.saving.entries import SavedProgram
 from tracegraph.saving.targets import traced_for_gpus
 from tracegraph.staging.calls.signature import Signature
@@ -22,6 +23,7 @@ def flat_program(
     """The file of a program, by its number; from its target for the architecture, if it has one.
 
     Raises:
+        TypeError: the number is none.
         ValueError: there is no program of the number, or there are several and none is chosen.
         UnsavableError: it has what C cannot have; the message has the line.
         RuntimeError: it does not compile, or there is no compiler.
@@ -31,12 +33,13 @@ def flat_program(
             f"{signature.function} has {len(saved)} programs, and a file for C has one: choose it "
             "by program=, the number of its types in the list `types`"
         )
-    if not 0 <= (number or 0) < len(saved):
+    chosen = 0 if number is None else required_int("program", number, "the number of a program")
+    if not 0 <= chosen < len(saved):
         raise ValueError(
             f"{signature.function} has {len(saved)} program(s), counted from 0; there is no "
             f"program={number}"
         )
-    entry = saved[number or 0]
+    entry = saved[chosen]
     key = entry.key()
     return compiler().flat_file_of(
         _target(entry, signature, arch, libraries),

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tracegraph import errors, tree
+from tracegraph.errors.keywords import required_bool
 from tracegraph.errors.tracebacks import entry_point
 from tracegraph.ir.op import Op, get
 from tracegraph.ir.types import ArrayType, type_of
@@ -122,6 +123,7 @@ def all_gather(x: Any, axis_name: str, *, axis: int = 0, tiled: bool = False) ->
     array([0, 1, 2, 3])
     """
     trace, names, count = _place("all_gather", axis_name, one=True)
+    required_bool("tiled", tiled)
 
     def gather(leaf: Any) -> Any:
         rank = np.ndim(leaf)
@@ -158,6 +160,7 @@ def psum_scatter(x: Any, axis_name: str, *, scatter_dimension: int = 0, tiled: b
     array([4, 6])
     """
     trace, names, count = _place("psum_scatter", axis_name, one=True)
+    required_bool("tiled", tiled)
 
     def scatter(leaf: Any) -> Any:
         at = _axis("psum_scatter", scatter_dimension, np.ndim(leaf))
@@ -200,6 +203,7 @@ def all_to_all(
            [1, 3]])
     """
     trace, names, count = _place("all_to_all", axis_name, one=True)
+    required_bool("tiled", tiled)
 
     def exchange(leaf: Any) -> Any:
         split = _axis("all_to_all", split_axis, np.ndim(leaf))

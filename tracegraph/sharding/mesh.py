@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 from types import MappingProxyType
 from typing import Any
@@ -11,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from tracegraph import errors
+from tracegraph.devices import MESH
 from tracegraph.distributed.membership import local_device, settled
+from tracegraph.errors.keywords import required_int
+from tracegraph.errors.tracebacks import entry_point
 from tracegraph.tracing.function_table import FUNCTIONS
 
 __all__ = ["Mesh"]
-
-PREFIX = "mesh:"
-"""What the name of a mesh as a device begins with."""
 
 
 class Mesh:
@@ -56,6 +55,7 @@ class Mesh:
     processes: int
     """How many processes share the devices."""
 
+    @entry_point
     def __init__(
         self,
         shape: int | Sequence[int],
@@ -64,16 +64,17 @@ class Mesh:
         device: str | None = None,
     ) -> None:
         extents = _extents(shape)
-        names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
+        several = isinstance(axis_names, Iterable) and not isinstance(axis_names, str)
+        names: tuple[Any, ...] = tuple(axis_names) if several else (axis_names,)
+        for name in names:
+            if not isinstance(name, str) or not name.isidentifier():
+                got = errors.value_text(name)
+                raise errors.ShardingError(f"the name of an axis is a word such as 'x', not {got}")
         if len(names) != len(extents) or len(set(names)) < len(names):
             raise errors.ShardingError(
                 f"a mesh has a distinct name for each axis: got the shape {extents} and the names "
                 f"{names}"
             )
-        for name in names:
-            if not isinstance(name, str) or not name.isidentifier():
-                got = errors.value_text(name)
-                raise errors.ShardingError(f"the name of an axis is a word such as 'x', not {got}")
         self.axis_names, self.shape = (
             names,
             MappingProxyType(dict(zip(names, extents, strict=True))),
@@ -96,7 +97,7 @@ class Mesh:
     def device(self) -> str:
         """The mesh as the device of an Array: ``"mesh:host:x=4"``."""
         axes = ",".join(f"{name}={extent}" for name, extent in self.shape.items())
-        return f"{PREFIX}{self.kind}:{axes}"
+        return f"{MESH}{self.kind}:{axes}"
 
     @property
     def devices(self) -> np.ndarray[Any, Any]:
@@ -154,20 +155,22 @@ def mesh_of(device: str) -> Mesh:
     >>> mesh_of("mesh:host:x=4")
     Mesh(x=4, device='host')
     """
-    kind, _, axes = device.removeprefix(PREFIX).partition(":")
+    kind, _, axes = device.removeprefix(MESH).partition(":")
     pairs = [axis.partition("=") for axis in axes.split(",")]
     return Mesh(
         [int(extent) for _, _, extent in pairs], [name for name, _, _ in pairs], device=kind
     )
 
 
-def is_mesh(device: str) -> bool:
-    """Whether a device is a mesh.
+def require_mesh(function: str, mesh: object) -> None:
+    """Refuse what is no mesh.
 
-    >>> is_mesh("mesh:host:x=4"), is_mesh("cuda:0")
-    (True, False)
+    Raises:
+        ShardingError: it is none.
     """
-    return device.startswith(PREFIX)
+    if not isinstance(mesh, Mesh):
+        got = errors.value_text(mesh)
+        raise errors.ShardingError(f"{function}: mesh must be a tracegraph.Mesh, not {got}")
 
 
 def _made(shape: tuple[int, ...], axis_names: tuple[str, ...], kind: str) -> Mesh:
@@ -177,7 +180,7 @@ def _made(shape: tuple[int, ...], axis_names: tuple[str, ...], kind: str) -> Mes
 def _extents(shape: Any) -> tuple[int, ...]:
     try:
         several = shape if isinstance(shape, Sequence) else (shape,)
-        extents = tuple(map(operator.index, several))
+        extents = tuple([required_int("shape", n, "a number of devices") for n in several])
     except TypeError:
         extents = ()
     if not extents or min(extents) < 1:
@@ -192,9 +195,13 @@ def _kind(device: Any) -> str:
     if not isinstance(chosen, str):
         got = errors.value_text(device)
         raise errors.ShardingError(f'the device of a mesh is a string such as "host", not {got}')
-    kind = chosen.partition(":")[0]
+    kind, numbered, _ = chosen.partition(":")
+    if numbered and device is not None:
+        raise errors.MeshDeviceError(
+            f"a mesh is of the first devices of a kind: write device={kind!r}, not {device!r}"
+        )
     if kind not in ("host", "cuda"):
         raise errors.MeshDeviceError(
-            f'there are no meshes of {kind} devices: the kinds are "host" and "cuda"'
+            f'there are no meshes of {kind!r} devices: the kinds are "host" and "cuda"'
         )
     return kind

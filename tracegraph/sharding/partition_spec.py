@@ -7,6 +7,7 @@ from math import prod
 from typing import Any
 
 from tracegraph import errors
+from tracegraph.errors.tracebacks import entry_point
 from tracegraph.ir.types import ArrayType
 from tracegraph.ir.varying import Axes
 from tracegraph.sharding.mesh import Mesh
@@ -35,6 +36,7 @@ class PartitionSpec:
     entries: tuple[tuple[str, ...], ...]
     """The axes of the mesh for each axis of an array, up to the last that is divided."""
 
+    @entry_point
     def __init__(self, *entries: str | Sequence[str] | None) -> None:
         given = [_names(entry) for entry in entries]
         named = [name for entry in given for name in entry]
@@ -100,14 +102,14 @@ def require_axes(mesh: Mesh, spec: Any, what: str) -> PartitionSpec:
     """
     if not isinstance(spec, PartitionSpec):
         raise errors.ShardingError(
-            f"{what} is divided by a PartitionSpec, such as PartitionSpec('x'), not "
+            f"{what} must be a PartitionSpec, such as PartitionSpec('x'), not "
             f"{errors.value_text(spec)}"
         )
     for name in sorted(spec.axes):
         if name not in mesh.shape:
             known = ", ".join(map(repr, mesh.axis_names))
             raise errors.ShardingError(
-                f"{what} has {spec}, but the mesh has no axis {name!r}; its axes are {known}"
+                f"{what} is {spec}, but the mesh has no axis {name!r}; its axes are {known}"
             )
     return spec
 

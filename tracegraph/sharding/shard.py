@@ -6,9 +6,10 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from tracegraph import errors
+from tracegraph import errors, tree
 from tracegraph.errors.tracebacks import entry_point
-from tracegraph.sharding.mesh import Mesh
+from tracegraph.sharding.mesh import Mesh, require_mesh
+from tracegraph.sharding.partition_spec import PartitionSpec, require_axes
 from tracegraph.tracing.function_table import FUNCTIONS
 from tracegraph.tracing.trace import current_trace
 
@@ -48,8 +49,9 @@ def shard(
         are not copied. Its results are Arrays in blocks; `numpy.asarray` makes them whole.
 
     Raises:
-        ShardingError: `mesh` is no Mesh; or by the function, when called: specs or shapes do not
-            fit the arguments or results, or the call is inside of a traced function.
+        ShardingError: `mesh` is no Mesh, or specs are none or name axes that it lacks; or by the
+            function, when called: specs or shapes do not fit the arguments or results, or the call
+            is inside of a traced function.
         UniformityError: when called: devices may go different ways around a collective.
         OutSpecError: when called: a result differs between devices that must return the same.
 
@@ -65,10 +67,16 @@ def shard(
     >>> np.asarray(unit), float(norm)
     (array([0. , 0.6, 0. , 0.8]), 5.0)
     """
-    given: Any = mesh
-    if not isinstance(given, Mesh):
-        got = errors.value_text(given)
-        raise errors.ShardingError(f"shard: mesh must be a tracegraph.Mesh, not {got}")
+    require_mesh("shard", mesh)
+    if not isinstance(in_specs, (PartitionSpec, tuple, list)):
+        raise errors.ShardingError(
+            "shard: in_specs must be a PartitionSpec, or a tuple with an entry for each argument; "
+            f"got {in_specs!r}"
+        )
+    for parameter, specs in {"in_specs": in_specs, "out_specs": out_specs}.items():
+        leaves, structure = tree.flatten(specs)
+        for path, leaf in zip(tree.paths(structure, parameter), leaves, strict=True):
+            require_axes(mesh, leaf, f"shard: {path}")
     if fun is None:
         return functools.partial(shard, mesh=mesh, in_specs=in_specs, out_specs=out_specs)
     if not callable(fun):

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypedDict, TypeVar
 
 from tracegraph.errors import ClosedError, OutOfMemoryError
 from tracegraph.modes import Modes
+from tracegraph.staging import gc_pause
 from tracegraph.staging.calls.call_tracing import trace_call
 from tracegraph.staging.calls.clock import clock
 from tracegraph.staging.calls.last_call import LastCall, LastRun, operands_of
@@ -173,7 +174,8 @@ class Builds:
 
     def _compile(self, lowered: Lowered) -> Compiled:
         try:
-            compiled = lowered.compile()
+            with gc_pause.paused():
+                compiled = lowered.compile()
         except OutOfMemoryError as error:
             self._blame(error)
             raise

@@ -1,7 +1,8 @@
 """Pause of Python's garbage collector, where collections cost time or may wait for the device.
 
 Planning makes many objects that stay alive, and no cycles. Collections meanwhile traverse all of
-them and free nothing: for a program of 10,000 equations they took a fifth of the time.
+them and free nothing: for a program of 10,000 equations they took a fifth of the time. Imports and
+the making of a graph do likewise: one collection, of what a process has imported, takes 25 ms.
 
 What a collection frees may be freed by the driver, which then waits for the device: what this
 package holds there, and any other. In a thread that the device waits for, neither would go on. A

@@ -86,9 +86,9 @@ def jit(
     A `RetraceWarning` at the 64th program says which argument keeps changing.
 
     Raises:
-        TypeError: `fun` is not callable, or `max_builds` no integer.
-        ValueError: an option names no parameter, one is both static and donated, `scratch` is
-            something else, or `max_builds` less than 1.
+        TypeError: `fun` is not callable, or an option is of another type.
+        ValueError: an option names no parameter, one is both static and donated, there is no such
+            device, `scratch` is something else, or `max_builds` less than 1.
 
     >>> import numpy as np
     >>> @jit
@@ -132,6 +132,7 @@ def _limit(max_builds: int | None) -> int | None:
     return max_builds
 
 
+@entry_point
 def make_program(fun: Callable[..., Any]) -> Callable[..., Program]:
     """A function that traces `fun` and returns the Program, before any pass.
 
@@ -141,7 +142,7 @@ def make_program(fun: Callable[..., Any]) -> Callable[..., Program]:
     >>> print(make_program(lambda x: x + 1)(tracegraph.ArrayType("int64")).out_types[0])
     i64[]
     """
-    signature = Signature.of(fun)
+    signature = Signature.of(fun, taken_by="make_program")
 
     @entry_point
     @functools.wraps(fun)
@@ -177,7 +178,7 @@ def eval_shape(fun: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     >>> print(found["rows"], found["rows"].shape, found["rows"].dtype)
     f32[100000] (100000,) float32
     """
-    signature = Signature.of(fun)
+    signature = Signature.of(fun, taken_by="eval_shape")
     args, kwargs = tree.map(_without_value, (args, kwargs))
     key = signature.bind(args, kwargs, abstract=True).key
     trace = current_trace()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -15,7 +15,7 @@ from tracegraph.concurrency.each_in_a_thread import each_in_a_thread
 from tracegraph.errors.tracebacks import entry_point
 from tracegraph.ir.types import type_of
 from tracegraph.sharding.gathered import gathered
-from tracegraph.sharding.mesh import Mesh
+from tracegraph.sharding.mesh import Mesh, require_mesh
 from tracegraph.sharding.partition_spec import (
     PartitionSpec,
     global_type,
@@ -93,7 +93,7 @@ def _divided(x: Any, mesh: Mesh, specs: Any) -> Any:
     moved = []
     for number, (leaf, spec) in enumerate(zip(leaves, each, strict=True)):
         what = tree.paths(structure, "x")[number]
-        known = require_axes(mesh, spec, what)
+        known = require_axes(mesh, spec, f"the spec of {what}")
         place = sharded_place(mesh, known)
         if isinstance(leaf, Tracer):
             raise errors.ShardingError(
@@ -137,7 +137,12 @@ def make_array_from_local(blocks: Sequence[Any], mesh: Mesh, spec: PartitionSpec
     >>> np.asarray(make_array_from_local([np.zeros(2), np.ones(2)], mesh, P("x")))
     array([0., 0., 1., 1.])
     """
-    require_axes(mesh, spec, "make_array_from_local")
+    require_mesh("make_array_from_local", mesh)
+    require_axes(mesh, spec, "make_array_from_local: spec")
+    given: Any = blocks
+    if not isinstance(given, Iterable):
+        got = errors.value_text(given)
+        raise TypeError(f"make_array_from_local: blocks must be several arrays, not {got}")
     arrays = [b if type(b) is np.ndarray else asarray(b) for b in blocks]
     types = [type_of(array) for array in arrays]
     own = len(mesh.local_devices)

@@ -14,20 +14,27 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from tracegraph.ir.op import Elementwise, Op, Reduction, Scan
+from tracegraph.tracing.operators import ArrayOperators
 from tracegraph.tracing.tracer import Tracer
-from tracegraph.tracing.views import memory_order, remembers, strides_of
+from tracegraph.tracing.views import (
+    by_strides,
+    has_layout,
+    is_column_major,
+    memory_order,
+    strides_of,
+)
 
 Ints = tuple[int, ...]
 
 
 def result_order(op: Op, args: Sequence[Any], attrs: Mapping[str, Any], shape: Ints) -> Ints | None:
     """The axes of an op's result by falling strides, as NumPy lays it out; None if by rows."""
-    if not any(remembers(x) and x.axis_order is not None for x in args):
+    if not any(has_layout(x) and x.axis_order is not None for x in args):
         return None
-    if isinstance(op.form, (Elementwise, Scan)) or op.name in ("concatenate", "sort"):
+    if isinstance(op.form, (Elementwise, Scan)) or op.name in ("concatenate", "sort", "roll"):
         laid_out = [found for x in args if (found := _layout(x)) is not None]
         return _met(tuple(laid_out), len(shape)) if laid_out else None
-    if isinstance(op.form, Reduction) and remembers(args[0]):
+    if isinstance(op.form, Reduction) and has_layout(args[0]) and not op.name.startswith("arg"):
         kept = [axis for axis in memory_order(args[0]) if axis not in attrs["axes"]]
         left = sorted(kept)
         return _unless_sorted(tuple(left.index(axis) for axis in kept))
@@ -41,9 +48,17 @@ def set_order(result: Tracer, order: Ints | None) -> None:
         result.owner.uses.transposes = True
 
 
-def same_order(x: Any) -> Ints | None:
-    """The order of a new array that is laid out as another, as by `zeros_like`."""
-    return _unless_sorted(memory_order(x)) if remembers(x) else None
+def copy_order(x: Any, order: str) -> Ints | None:
+    """The order of the axes of a new array for `x` and an order of NumPy's: C, F, A or K."""
+    if order == "K":
+        return packed_order(strides_of(x) if has_layout(x) else x.strides)
+    in_columns = order == "F" or (order == "A" and has_layout(x) and is_column_major(x))
+    return _unless_sorted(tuple(range(x.ndim))[::-1]) if in_columns else None
+
+
+def packed_order(strides: Ints) -> Ints | None:
+    """The order of the axes of a new array, for which these strides stand; None: by rows."""
+    return _unless_sorted(by_strides(strides))
 
 
 def reading_order(x: Tracer) -> Ints:
@@ -58,21 +73,20 @@ def _unless_sorted(order: Ints) -> Ints | None:
 
 
 def _layout(x: Any) -> tuple[Ints, Ints] | None:
-    """Extents, 1 or 2 for more, and strides of an operand that has axes."""
-    if remembers(x):
-        shape, strides = x.shape, strides_of(x)
-    elif isinstance(x, np.ndarray):
-        shape, strides = x.shape, x.strides
-    else:
-        return None
-    return (tuple([min(n, 2) or 2 for n in shape]), strides) if shape else None
+    """Extents and strides, in elements or bytes, of an operand that has axes."""
+    if has_layout(x):
+        return (x.shape, strides_of(x)) if x.shape else None
+    is_array = isinstance(x, (np.ndarray, ArrayOperators))
+    return (x.shape, x.strides) if is_array and x.shape else None
 
 
 @lru_cache(maxsize=1024)
 def _met(operands: tuple[tuple[Ints, Ints], ...], rank: int) -> Ints | None:
     """The order that NumPy's iterator gives a result of operands with these layouts."""
     one = np.empty((), np.int8)  # never read
-    arrays: list[Any] = [as_strided(one, shape, strides) for shape, strides in operands]
+    arrays: list[Any] = [
+        as_strided(one, [min(n, 2) or 2 for n in shape], strides) for shape, strides in operands
+    ]
     flags: Any = [["readonly"]] * len(arrays) + [["writeonly", "allocate"]]
     result = np.nditer([*arrays, None], None, flags, order="K").operands[-1]
     wide = [axis for axis in range(rank) if result.shape[axis] > 1]

@@ -281,7 +281,7 @@ class ArrayOperators:
     ) -> Any:
         """The array converted to another dtype, if `casting` allows it.
 
-        It is laid out by rows, or with `order="F"` by columns.
+        It is laid out as this one, or by rows or columns with `order` "C" or "F".
         """
         try:
             known_order = order_of(order, "K")
@@ -291,7 +291,9 @@ class ArrayOperators:
                     f"cannot cast from {own} to {target} according to the rule {casting!r}"
                 )
             converted = FUNCTIONS["astype"](self, dtype, copy=copy)
-            return FUNCTIONS["copy"](converted, order="F") if known_order == "F" else converted
+            if known_order == "A":
+                return FUNCTIONS["copy"](converted, order="A")
+            return FUNCTIONS["asarray"](converted, order=known_order)
         except BaseException as error:
             hide_frames(error)
             raise

@@ -80,7 +80,8 @@ class Tracer(LocalWrites, ArrayOperators):
         """Give it another value, of the same type."""
         self._atom = atom
 
-    remembers_views = True
+    has_layout = True
+    own_strides: views.Strides | None = None
 
     def local(self) -> Tracer:
         """The tracer itself: what the function computes belongs to it."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from operator import is_
+from operator import ge, is_
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -23,6 +23,9 @@ from tracegraph.ir.program import Atom, Eqn
 from tracegraph.ir.types import ArrayType, row_major_strides
 
 Strides = tuple[int, ...]
+
+Layout = tuple[Strides | None, tuple[int, ...] | None]
+"""`own_strides` and `axis_order` of an array."""
 
 BROADCAST_VIEW = "a broadcast view, several elements of which may be one"
 """What NumPy's `broadcast_to` gives, for the message of a write."""
@@ -75,6 +78,10 @@ class AnyTracer(TracerLike, Protocol):
         """Number of axes."""
 
     @property
+    def own_strides(self) -> Strides | None:
+        """Those of a view that does not know its base, if it is not laid out by rows."""
+
+    @property
     def read_only(self) -> str | None:
         """What it is, for the message, if it must not be written to."""
 
@@ -112,15 +119,39 @@ def strides_of(tracer: AnyTracer) -> Strides:
     """
     view = tracer.alias
     if view is None:
-        return _ordered_strides(tracer.shape, tracer.axis_order)
+        return tracer.own_strides or _ordered_strides(tracer.shape, tracer.axis_order)
     if view.strides is None:
         unknown = [view]
         while (below := unknown[-1].base.alias) is not None and below.strides is None:
             unknown.append(below)
         for each in reversed(unknown):  # bases first: each needs its base's
-            each.strides = _STRIDES[each.op.name](each.base, **each.attrs)
+            base = each.base
+            each.strides = _STRIDES[each.op.name](base.shape, strides_of(base), **each.attrs)
     assert view.strides is not None
     return view.strides
+
+
+@lru_cache(maxsize=4096)
+def layout_after(
+    op: Op,
+    attrs: tuple[tuple[str, Any], ...],
+    shape: tuple[int, ...],
+    strides: Strides | None,
+    result: tuple[int, ...],
+) -> Layout | None:
+    """The layout of a view, of shape `result`, of an array with this shape and these strides, which
+    are None by rows; None if NumPy copies.
+    """
+    found = _STRIDES[op.name](shape, strides or row_major_strides(shape), **dict(attrs))
+    return None if found is None else layout_of(result, found)
+
+
+def layout_of(shape: tuple[int, ...], strides: Strides) -> Layout:
+    """What says that an array has these strides. Those of repeated axes do not order its axes."""
+    known = [abs(s) for s in strides if s]
+    is_ordered = all(map(ge, known, known[1:]))
+    own = None if strides == row_major_strides(shape) else strides
+    return own, None if is_ordered else ()
 
 
 def _ordered_strides(shape: tuple[int, ...], order: tuple[int, ...] | None) -> Strides:
@@ -162,7 +193,7 @@ def attach_computed(
     result: _T, base: AnyTracer, compute: Callable[[Any, np.dtype[Any]], Any]
 ) -> _T:
     """Mark `compute(base, dtype)` as a view, from which `compute` with its dtype gives the base."""
-    strides = row_major_strides(result.shape) if result.shape != base.shape else strides_of(base)
+    strides = strides_of_bits(result.type, base)
     attrs = {"dtype": result.type.dtype}
     if base.axis_order is not None:
         mark_unordered(result)
@@ -170,9 +201,17 @@ def attach_computed(
     return result
 
 
-def remembers(x: Any) -> bool:
-    """Whether views of `x` know their bases: it is traced, or an Array on a device."""
-    return bool(getattr(x, "remembers_views", False))
+def strides_of_bits(type_: ArrayType, base: AnyTracer) -> Strides:
+    """The strides of the bits of an array as elements of another type, maybe of another size."""
+    strides, old, new = strides_of(base), base.type.dtype.itemsize, type_.dtype.itemsize
+    return strides if old == new else (*[s * old // new for s in strides[:-1]], 1)
+
+
+def has_layout(x: Any) -> bool:
+    """Whether `strides_of` says how NumPy would lay `x` out: it is traced, or an Array on a device.
+    NumPy does what concerns views and layouts of other arrays.
+    """
+    return bool(getattr(x, "has_layout", False))
 
 
 def detached(copy: Any) -> Any:
@@ -266,8 +305,12 @@ def order_of(order: str | None, default: str = "C") -> str:
 
 def memory_order(tracer: AnyTracer) -> tuple[int, ...]:
     """The axes by falling strides."""
-    strides = strides_of(tracer)
-    return tuple(sorted(range(tracer.ndim), key=lambda axis: -abs(strides[axis])))
+    return by_strides(strides_of(tracer))
+
+
+def by_strides(strides: Strides) -> tuple[int, ...]:
+    """The axes of an array with these strides, by falling strides."""
+    return tuple(sorted(range(len(strides)), key=lambda axis: -abs(strides[axis])))
 
 
 def check_writable(tracer: AnyTracer) -> None:
@@ -373,55 +416,48 @@ _PUT: Mapping[str, Callable[[TracerView, Atom], Atom]] = {
 }
 
 
-def _reshape_strides(base: AnyTracer, shape: tuple[int, ...]) -> Strides:
-    """Row-major strides of the new shape: `attach` has set the strides of a reshaped view."""
-    return row_major_strides(shape)
-
-
 @lru_cache(maxsize=1024)
-def _reshaped(old: tuple[int, ...], strides: Strides, new: tuple[int, ...]) -> Strides | None:
+def _reshaped(old: tuple[int, ...], strides: Strides, shape: tuple[int, ...]) -> Strides | None:
     """The strides of NumPy's reshape, or None if it copies."""
     one = np.empty((), np.int8)  # of itemsize 1, so that strides count elements; never read
     try:
-        return np.reshape(as_strided(one, old, strides), new, copy=False).strides
+        return np.reshape(as_strided(one, old, strides), shape, copy=False).strides
     except ValueError:
         return None
 
 
-def _transpose_strides(base: AnyTracer, axes: tuple[int, ...]) -> Strides:
-    strides = strides_of(base)
+def _transpose_strides(_: Any, strides: Strides, axes: tuple[int, ...]) -> Strides:
     return tuple(strides[a] for a in axes)
 
 
-def _slice_strides(base: AnyTracer, steps: tuple[int, ...], **_: Any) -> Strides:
-    return tuple(s * step for s, step in zip(strides_of(base), steps, strict=True))
+def _slice_strides(_: Any, strides: Strides, steps: tuple[int, ...], **__: Any) -> Strides:
+    return tuple(s * step for s, step in zip(strides, steps, strict=True))
 
 
-def _broadcast_strides(base: AnyTracer, shape: tuple[int, ...]) -> Strides:
+def _broadcast_strides(old: tuple[int, ...], strides: Strides, shape: tuple[int, ...]) -> Strides:
     one = np.empty((), np.int8)
-    return np.broadcast_to(as_strided(one, base.shape, strides_of(base)), shape).strides
+    return np.broadcast_to(as_strided(one, old, strides), shape).strides
 
 
-def _bits_strides(base: AnyTracer, dtype: np.dtype[Any]) -> Strides:
-    return strides_of(base)
+def _bits_strides(_: Any, strides: Strides, dtype: np.dtype[Any]) -> Strides:
+    return strides
 
 
-def _part_strides(base: AnyTracer) -> Strides:
+def _part_strides(_: Any, strides: Strides) -> Strides:
     """Strides of a part of complex numbers, in elements of half their size."""
-    return tuple(2 * s for s in strides_of(base))
+    return tuple(2 * s for s in strides)
 
 
-def _windows_strides(base: AnyTracer, axis: int, size: int) -> Strides:
-    strides = strides_of(base)
+def _windows_strides(_: Any, strides: Strides, axis: int, size: int) -> Strides:
     return (*strides, strides[axis])
 
 
-def _gather_strides(base: AnyTracer, dims: tuple[int, ...]) -> Strides:
-    return tuple(s for axis, s in enumerate(strides_of(base)) if axis not in dims)
+def _gather_strides(_: Any, strides: Strides, dims: tuple[int, ...], **__: Any) -> Strides:
+    return tuple(s for axis, s in enumerate(strides) if axis not in dims)
 
 
-_STRIDES: Mapping[str, Callable[..., Strides]] = {
-    "reshape": _reshape_strides,
+_STRIDES: Mapping[str, Callable[..., Strides | None]] = {
+    "reshape": _reshaped,
     "transpose": _transpose_strides,
     "slice": _slice_strides,
     "broadcast_to": _broadcast_strides,

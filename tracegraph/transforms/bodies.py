@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tracegraph.ir.program import Region, Value
+from tracegraph.ir.program import Atom, Region, Value
 from tracegraph.ir.record import record
 from tracegraph.ir.types import ArrayType
-from tracegraph.ir.varying import Axes
+from tracegraph.ir.varying import Axes, VaryingAxes
 from tracegraph.tracing.trace import Active, Trace
 from tracegraph.tracing.tracer import Tracer
 from tracegraph.transforms.body_trace import BodyTrace
@@ -95,6 +95,10 @@ class BodyParts:
         values = repeated(trace, self.cut.again, known)
         args = [*tangents, *(values[v] for v in self.needs)]
         return Linearizer(trace, trace).run(self.linear, args, [None] * len(args))[0]
+
+    def varying(self, sets: Sequence[Axes]) -> Mapping[Atom, Axes]:
+        """The axes of devices over which values of the function vary, from those of parameters."""
+        return VaryingAxes().values(Region(self.params, tuple(self.primal.eqns), ()), sets)
 
     def free_needed(self) -> list[int]:
         """The positions of the free parameters that the linear part uses."""

@@ -24,4 +24,4 @@ def tidied_program(program: Program) -> Program:
         with_dead_lanes_isolated,
     )
 
-    return optimize(with_dead_lanes_isolated(program))
+    return optimize(with_dead_lanes_isolated(program), is_traced=True)

@@ -31,6 +31,24 @@ __device__ inline tg_u32 tg_posted_turn(const tg_u32* place) {
   return turn;
 }
 __device__ inline void tg_between_polls() {}
+// As `tg_arrivals_before` and `tg_grid_barrier`, of the first `blocks` of a launch that has others as well.
+// These wait for none: so they end, and the first blocks run at the same time.
+__device__ inline tg_u64 tg_arrivals_of(const tg_u64* arrived, tg_u32 blocks) {
+  const tg_u64 now = *(const volatile tg_u64*)arrived;
+  return now - now % blocks;
+}
+__device__ inline void tg_await_blocks(tg_u64* arrived, tg_u64& arrivals, tg_u32 blocks) {
+  arrivals += blocks;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    asm volatile("red.release.gpu.add.u64 [%0], 1;" ::"l"(arrived) : "memory");
+    tg_u64 now;
+    do {
+      asm volatile("ld.acquire.gpu.u64 %0, [%1];" : "=l"(now) : "l"(arrived) : "memory");
+    } while (now < arrivals);
+  }
+  __syncthreads();
+}
 #endif
 
 template <class T> __device__ T* tg_room(tg_u64 workspace, tg_i64 offset) {

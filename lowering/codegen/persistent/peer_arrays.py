@@ -24,6 +24,7 @@ from lowering.codegen.persistent.peer_rooms import (
     stride_of,
     word_stride,
 )
+from lowering.codegen.persistent.running_blocks import running_blocks
 from lowering.codegen.preamble import c_type
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.calls.collectives import (
@@ -94,7 +95,7 @@ class _Arrays:
         """Write a loop over the parts of a block: one, unless the device runs fewer blocks."""
         head = ""
         if self.scope.blocks > 1:
-            number, step = "int part = int(blockIdx.x)", "part += int(gridDim.x)"
+            number, step = "int part = int(blockIdx.x)", f"part += {running_blocks(self.scope)}"
             head = f"for ({number}; part < {self.scope.blocks}; {step})"
         with self.writer.block(head):
             yield

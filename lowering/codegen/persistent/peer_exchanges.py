@@ -25,6 +25,7 @@ from lowering.codegen.persistent.peer_rooms import (
     chosen,
     words_of,
 )
+from lowering.codegen.persistent.running_blocks import running_blocks
 from lowering.codegen.preamble import c_type
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.calls.collectives import (
@@ -173,7 +174,7 @@ def _across(scope: Scope, size: int, number: int = 0) -> str:
     """The head of a loop that all threads of all blocks share; the first is in warp `number`."""
     if scope.blocks > 1:
         first = f"int(blockIdx.x) * {scope.threads} + {_thread(scope, number)}"
-        return f"for (int i = {first}; i < {size}; i += int(gridDim.x) * {scope.threads})"
+        return f"for (int i = {first}; i < {size}; i += {running_blocks(scope)} * {scope.threads})"
     return _within(scope, size, number)
 
 

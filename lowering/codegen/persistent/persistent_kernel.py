@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
+from contextlib import nullcontext
 
 from lowering.codegen.effects.signals import STOP_WATCH
+from lowering.codegen.geometry import nest_geometry
+from lowering.codegen.geometry_records import shared_bytes
 from lowering.codegen.kernel_code import (
     FEW_BLOCKS,
     NAME,
@@ -15,7 +18,7 @@ from lowering.codegen.kernel_code import (
     named,
 )
 from lowering.codegen.kernel_parameters import StopFlagAddress
-from lowering.codegen.nests import nest_parameters
+from lowering.codegen.nests import nest_parameters, write_nests
 from lowering.codegen.persistent.exchanges import Exchange, exchanges_of
 from lowering.codegen.persistent.lane_kernel import lane_text
 from lowering.codegen.persistent.peer_rooms import SentStop, declare_exchanges, save_turns
@@ -62,9 +65,8 @@ def persistent_text(
     outside = {b for b in buffers if not surroundings.only_in(b, inside)}
     storage = place_storage(read, set(written), outside, scope, layout.kept, SHARED_BYTES)
     conditions = layout.slots.keys()
-    others = tuple(
-        dict.fromkeys(p for n in layout.geometries for p in nest_parameters(n, loops, conditions))
-    )
+    nests = (*layout.geometries, *layout.beside)
+    others = tuple(dict.fromkeys(p for n in nests for p in nest_parameters(n, loops, conditions)))
     if layout.peers.rooms and StopFlagAddress() not in others:
         others = (*others, StopFlagAddress())  # for waits
     pointers = {buffer: f"p{i}" for i, buffer in enumerate(buffers)}
@@ -78,7 +80,9 @@ def persistent_text(
     declared, parameters = declare_parameters(
         writer, passed, written, offsets, indirect, layout.workspace
     )
-    declare_shared_memory(writer, storage.end)
+    geometries = [nest_geometry(nest, scope.threads) for nest in layout.beside]
+    shared = max([storage.end, *map(shared_bytes, geometries)])
+    declare_shared_memory(writer, shared)
     whiles = [each for each in layout.inside if isinstance(each, WhileNode)]
     if StopFlagAddress() in others and whiles:
         writer.line(f"tg_stop_watch {STOP_WATCH} = {{tg_clock(), 0}};")
@@ -89,22 +93,28 @@ def persistent_text(
         loop: sent_in_turns(loop, layout, surroundings) for loop in whiles if in_lockstep(loop)
     }
     phases = PhaseWriter(writer, scope, layout, exchanges, offsets, stop, turns)
-    _write_body(writer, node, layout, storage, phases)
+    with writer.block(f"if (blockIdx.x < {scope.blocks}u)") if scope.beside else nullcontext():
+        _write_body(writer, node, layout, storage, phases)
+    blocks = scope.blocks
+    if scope.beside:
+        with writer.block("else"):
+            blocks += write_nests(writer, layout.beside, geometries, before=blocks)
     cluster = scope.blocks if scope.clustered else 1
     alone = node.exchange
     early = alone is not None and scope.blocks <= FEW_BLOCKS
     text = function(declared, writer.text, scope.threads, cluster=cluster, dependents=early)
-    grid, block = (scope.blocks, 1, 1), (scope.threads, 1, 1)
+    grid, block = (blocks, 1, 1), (scope.threads, 1, 1)
     return text, KernelCode(
         NAME,
         parameters,
         grid,
         block,
-        storage.end,
+        shared,
         cluster,
-        cooperative=scope.blocks > 1 and alone is None,
+        cooperative=scope.blocks > 1 and alone is None and not scope.beside,
         peers=layout.peers.tables,
-        in_turn=alone is not None,
+        together=scope.blocks if scope.beside else 0,
+        in_turn=alone is not None or scope.beside,
     )
 
 
@@ -120,7 +130,10 @@ def _write_body(
     words = f"shared + {layout.words}"
     if scope.blocks > 1 and node.exchange is None:
         writer.line("tg_u64* const arrived = reinterpret_cast<tg_u64*>(workspace);")
-        writer.line("tg_u64 arrivals = tg_arrivals_before(arrived);")
+        before = "tg_arrivals_before(arrived)"
+        if scope.beside:
+            before = f"tg_arrivals_of(arrived, {scope.blocks})"
+        writer.line(f"tg_u64 arrivals = {before};")
         words = f"workspace + {ALIGNMENT}"
     declare_words(writer, layout.slots, scope, words)
     declare_exchanges(writer, layout.peers, scope)

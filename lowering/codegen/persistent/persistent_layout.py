@@ -26,11 +26,11 @@ use that alone."""
 class PersistentLayout:
     """The phases of a kernel, and where what they share is.
 
-    `nests` has the canonical nests of each kernel node; `slots` the number of each condition.
-    Shared memory has that of phases first, then the words of conditions of one block at `words`,
-    and from `kept` on what a block keeps. The workspace of several blocks begins with the count of
-    arrivals and the words; `workspaces` has the places of nests that need some. Exchanges with
-    other devices are behind these.
+    `nests` has the canonical nests of each kernel node, and `beside` those of other blocks; `slots`
+    has the number of each condition. Shared memory has that of phases first, then the words of
+    conditions of one block at `words`, and from `kept` on what a block keeps. The workspace of
+    several blocks begins with the count of arrivals and the words; `workspaces` has the places of
+    nests that need some. Exchanges with other devices are behind these.
     """
 
     inside: tuple[Node, ...]
@@ -42,6 +42,7 @@ class PersistentLayout:
     words: int
     kept: int
     peers: PeerLayout
+    beside: tuple[CanonicalNest, ...] = ()
 
     @classmethod
     def of(cls, node: PersistentKernelNode) -> PersistentLayout:
@@ -52,6 +53,11 @@ class PersistentLayout:
             for each in inside
             if isinstance(each, KernelNode)
         }
+        division, beside = node.divided, tuple[CanonicalNest, ...]()
+        if division is not None:
+            (kernel,) = nests
+            nests = {kernel: tuple(map(canonical, division.ends))}
+            beside = tuple(map(canonical, division.inside))
         conditions = [each.condition for each in inside if isinstance(each, ConditionalNode)]
         slots = {condition: number for number, condition in enumerate(dict.fromkeys(conditions))}
         geometries = {nest: phase_geometry(nest, scope) for own in nests.values() for nest in own}
@@ -66,7 +72,8 @@ class PersistentLayout:
         words = round_up(max(map(shared_bytes, geometries.values()), default=0), VECTOR_BYTES)
         in_shared_memory = scope.blocks == 1 and scope.threads > 1
         kept = words + (words_bytes(slots) if in_shared_memory else 0)
-        return cls(inside, nests, geometries, slots, workspaces, peers.end, words, kept, peers)
+        found = inside, nests, geometries, slots, workspaces, peers.end, words, kept, peers
+        return cls(*found, beside)
 
 
 def words_bytes(slots: Mapping[int, int]) -> int:
@@ -76,7 +83,8 @@ def words_bytes(slots: Mapping[int, int]) -> int:
 
 def accessed(layout: PersistentLayout) -> tuple[list[Buffer], list[Buffer]]:
     """The buffers that the phases read, and those that they write, in order of first use."""
-    read, written = (dict.fromkeys(found) for found in buffers_of(layout.geometries))
+    nests = [*layout.geometries, *layout.beside]
+    read, written = (dict.fromkeys(found) for found in buffers_of(nests))
     for node in layout.inside:
         if isinstance(node, WhileNode) and node.entry is not None:
             read[node.entry] = None

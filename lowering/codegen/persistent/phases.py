@@ -19,6 +19,7 @@ from lowering.codegen.persistent.exchanges import Exchange
 from lowering.codegen.persistent.peer_exchanges import write_exchange
 from lowering.codegen.persistent.peer_rooms import SentStop
 from lowering.codegen.persistent.persistent_layout import WORDS, PersistentLayout
+from lowering.codegen.persistent.running_blocks import running_blocks
 from lowering.codegen.persistent.sent_in_turns import declare_turns, needs_no_barrier, take_turns
 from lowering.codegen.persistent.storage import MAX_UNROLLED
 from lowering.codegen.source_writer import SourceWriter
@@ -128,7 +129,10 @@ class PhaseWriter:
         """Let all threads wait for all."""
         if self.scope.blocks > 1:
             name = "TG_CLUSTER_BARRIER" if self.scope.clustered else "tg_grid_barrier"
-            self.writer.line(f"{name}(arrived, arrivals);")
+            given = "arrived, arrivals"
+            if self.scope.beside:
+                name, given = "tg_await_blocks", f"{given}, {self.scope.blocks}"
+            self.writer.line(f"{name}({given});")
         elif self.scope.threads > 1:
             self.writer.line(_BLOCK_BARRIER)
         self._waiting.clear()
@@ -164,7 +168,7 @@ class PhaseWriter:
             writer.line("#pragma unroll" if short else "#pragma unroll 1")
         first, step = "0", "1"
         if scope.blocks > 1:
-            step = "int(gridDim.x)"
+            step = running_blocks(scope)
             first = f"tg_first_block(int(blockIdx.x), {step}, {self._blocks})"
             self._blocks += geometry.blocks
         workspace = self.layout.workspaces.get(nest, "nullptr")

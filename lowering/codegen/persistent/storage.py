@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 
+from lowering.codegen.persistent.running_blocks import running_blocks
 from lowering.codegen.preamble import c_type
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.nests.buffer import Buffer
@@ -52,7 +53,7 @@ def place_storage(
     """
     placed: dict[Buffer, int] = {}
     at = begin
-    if scope.blocks == 1:
+    if scope.blocks == 1 and not scope.beside:  # other blocks may read it, too
         state = [buffer for buffer in read if buffer in written and buffer.type.nbytes]
         for buffer in sorted(state, key=lambda b: b.type.nbytes):  # stable
             size = round_up(buffer.type.nbytes, VECTOR_BYTES)
@@ -111,7 +112,8 @@ def copy_elements(writer: SourceWriter, size: int, scope: Scope, target: str, so
     """
     first, threads = "thread", f"{scope.threads}"
     if scope.blocks > 1:
-        first, threads = f"int(blockIdx.x) * {threads} + thread", f"int(gridDim.x) * {threads}"
+        first = f"int(blockIdx.x) * {threads} + thread"
+        threads = f"{running_blocks(scope)} * {threads}"
     elif scope.threads > 1 and size <= scope.threads:
         writer.line(f"if (thread < {size}) {target}[thread] = {source}[thread];")
         return

@@ -107,7 +107,11 @@ def _from_cache(source: str, arch: str, options: Mapping[str, Any]) -> Any:
 def _compiled(source: str, arch: str, options: Mapping[str, Any]) -> Any:
     from cuda.core import Program, ProgramOptions
 
-    program = Program(source, "c++", options=ProgramOptions(arch=arch, **options))
+    try:
+        program = Program(source, "c++", options=ProgramOptions(arch=arch, **options))
+    except RuntimeError:
+        compiler_version(arch)  # raises if that is why
+        raise
     try:
         return program.compile("cubin")
     except Exception as error:
@@ -153,11 +157,11 @@ def compiler_version(arch: str) -> tuple[int, int]:
 
     try:
         _, major, minor = nvrtc.nvrtcVersion()
-    except RuntimeError as error:
+    except RuntimeError:
         raise RuntimeError(
             f"NVRTC, which compiles kernels for {arch}, was not found: install it by "
             "pip install 'tracegraph[cu13]', or install a CUDA toolkit"
-        ) from error
+        ) from None  # it has frames of cuda.bindings alone
     _, known = nvrtc.nvrtcGetSupportedArchs()
     names = [f"sm_{number}" for number in known]
     if arch not in names:

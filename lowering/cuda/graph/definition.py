@@ -54,6 +54,22 @@ State = Literal[
 ]
 
 
+class _GivingUp:
+    """Drops the graph of a definition if a step within fails: it must not be used."""
+
+    __slots__ = ("_definition",)
+
+    def __init__(self, definition: Definition) -> None:
+        self._definition = definition
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            self._definition.give_up()
+
+
 class Definition:
     """The graph of the Plan `name`, whose nodes keep alive what is in `slots`.
 
@@ -102,7 +118,7 @@ class Definition:
         """
         if self._state != "new":
             raise EmittedTwiceError(self.name)
-        with self._giving_up():
+        with _GivingUp(self):
             self._graph = self.driver.new_graph()
             self._state = "open"
             yield self._graph
@@ -111,21 +127,21 @@ class Definition:
             self._graph = self.driver.tie(self._graph, self.slots)
             self._state = "frozen"
 
-    @contextmanager
     def _adding(
         self,
         node: NodeSlots,
         *kinds: str,
         addresses: Iterable[int] = (),
         owners: Iterable[Any] = (),
-    ) -> Iterator[None]:
+    ) -> _GivingUp:
         """Within, nodes of these kinds are added, which hold addresses and need `owners`."""
         self._require("open")
-        with self._giving_up():
+        giving_up = _GivingUp(self)
+        with giving_up:
             self.slots.retain(*owners)
             self.slots.attach(node, addresses)
-            yield
         self.kinds += kinds
+        return giving_up
 
     def add(
         self, node: NodeSlots, kind: str, add: Callable[[], Any], owners: Sequence[Any] = ()
@@ -278,7 +294,7 @@ class Definition:
         self, graph: Any, node: NodeSlots, addresses: Sequence[int], capture: Callable[[], _T]
     ) -> _T:
         self._require("open")
-        with self._giving_up():
+        with _GivingUp(self):
             self.slots.attach(node, addresses)
             self._state = "capturing"
             captured = capture()
@@ -308,7 +324,7 @@ class Definition:
                 raise InstantiatedTwiceError(self.name)
             executable = self.driver.instantiate(self._graph, hosts=self._hosts)
         elif self._state == "frozen":
-            with self._giving_up():
+            with _GivingUp(self):
                 executable = self.driver.instantiate(self._graph, hosts=self._hosts)
             self._state = "instantiated"
         else:
@@ -363,7 +379,7 @@ class Definition:
         """
         if self._state != "frozen":
             raise UnfinishedError(self.name, self._state)
-        with self._giving_up():
+        with _GivingUp(self):
             self.driver.add_to_capture(stream, self._graph.definition)
         self._drop("given away")
 
@@ -381,14 +397,9 @@ class Definition:
         if self._state != state:
             raise NotOpenError(self.name, self._state)
 
-    @contextmanager
-    def _giving_up(self) -> Iterator[None]:
-        """Drop the graph if a step fails: it must not be used."""
-        try:
-            yield
-        except BaseException:
-            self._drop("given up")
-            raise
+    def give_up(self) -> None:
+        """Drop the graph: a step has failed."""
+        self._drop("given up")
 
     def _drop(self, state: State) -> None:
         self._graph, self._state = None, state

@@ -56,8 +56,8 @@ def require_sound(recipe: Recipe) -> None:
             0 <= constant.offset < _MOST and 0 <= constant.nbytes < _MOST, "a constant is none"
         )
     for function in recipe.functions:
-        _require(0 <= function.code < len(recipe.codes), f"there is no cubin {function.code}")
-    _require(-1 <= recipe.probe < len(recipe.codes), f"there is no cubin {recipe.probe}")
+        _require(0 <= function.code < len(recipe.codes), "there is no such cubin")
+    _require(-1 <= recipe.probe < len(recipe.codes), "there is no such cubin")
     _require("body_updates" not in recipe.needs or recipe.probe >= 0, "it has no probe")
     _require(set(recipe.needs) <= set(get_args(Feature)), "it needs a feature that there is not")
     _require_inputs(recipe)
@@ -79,7 +79,7 @@ def _require_inputs(recipe: Recipe) -> None:
             _require(inside and passed and fits, "a small input has no place")
     for output in recipe.outputs:
         known = -1 <= output.over < len(recipe.inputs)
-        _require(known, f"there is no input {output.over}")
+        _require(known, "there is no such input")
         if output.over >= 0:
             same = recipe.inputs[output.over].type == output.type
             _require(same, "a result is written over an input of another type")
@@ -100,7 +100,7 @@ class _Nodes:
         _require(there and len(set(behind)) == len(behind), "a node waits for none of its graph")
 
     def require_graph(self, graph: int) -> None:
-        _require(0 <= graph < self.graphs, f"there is no graph {graph}")
+        _require(0 <= graph < self.graphs, "there is no such graph")
 
 
 def _require_nodes(recipe: Recipe) -> None:
@@ -111,7 +111,7 @@ def _require_nodes(recipe: Recipe) -> None:
         nodes.require_graph(graph)
         if not isinstance(node, Allocate):
             nodes.require_behind(graph, node.behind)
-        _require(0 <= node.label < len(recipe.labels), f"there is no label {node.label}")
+        _require(0 <= node.label < len(recipe.labels), "there is no such label")
         _require_node(recipe, node, number, nodes, sizes)
         nodes.places.append(graph)
     per_launch = recipe.arena.per_launch
@@ -126,7 +126,7 @@ def _require_node(
 ) -> None:
     match node:
         case RecipeKernel():
-            _require(0 <= node.function < len(recipe.functions), f"no function {node.function}")
+            _require(0 <= node.function < len(recipe.functions), "there is no such function")
             nodes.require_behind(node.graph, node.primaries)
             primaries = [recipe.nodes[each] for each in node.primaries]
             _require(all(isinstance(e, RecipeKernel) for e in primaries), "a primary is no kernel")
@@ -154,7 +154,7 @@ def _require_node(
         case Free():
             _require(bool(node.behind), "scratch is freed at once")
         case Library():
-            _require(0 <= node.call < len(recipe.calls), f"there is no call {node.call}")
+            _require(0 <= node.call < len(recipe.calls), "there is no such call")
 
 
 def _require_calls(recipe: Recipe) -> None:
@@ -194,5 +194,6 @@ def _require_place(place: Relocation, sizes: Mapping[Base, tuple[int, int]]) -> 
     if place.base is Base.NUMBER:
         return
     count, nbytes = sizes[place.base]
-    inside = 0 <= place.index < count and 0 <= place.offset <= max(nbytes, 0)
-    _require(inside, f"{place.base.name} {place.index} has no byte {place.offset}")
+    if not (0 <= place.index < count and 0 <= place.offset <= nbytes):
+        problem = f"{place.base.name} {place.index} has no byte {place.offset}"
+        raise MalformedTargetError(problem)

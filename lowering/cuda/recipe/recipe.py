@@ -16,9 +16,9 @@ without a planner, a code generator or a compiler, by Python here or by any othe
 Graphs have numbers: 0 is the whole graph, others are bodies of conditional nodes, in the order in
 which these are added. Nodes have their positions in `nodes`. All numbers are unsigned, and fit into
 64 bits; -1 stands for none. A kernel parameter is always a cell of eight bytes, little-endian.
-"""
 
-from __future__ import annotations
+`stored` reads the types of the fields, so annotations are evaluated here, not kept as text.
+"""
 
 from collections.abc import Iterator, Mapping
 from enum import IntEnum

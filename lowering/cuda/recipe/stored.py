@@ -8,12 +8,12 @@ in programs.
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from enum import IntEnum
 from functools import cache
 from operator import attrgetter
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, NoReturn, Union, get_args, get_origin
 
 from lowering.cuda.recipe.checks import require_sound
 from lowering.cuda.recipe.recipe import FORMAT, Base, Node, Recipe, Relocation
@@ -26,6 +26,9 @@ from tracegraph.progress import Monitor
 Document = Any
 Write = Callable[[Any], Document]
 Read = Callable[[Document], Any]
+
+_WORDS = (int, str, bool)
+"""The types whose values are in documents as they are."""
 
 _NODES: Mapping[str, type] = {kind.__name__.removeprefix("Recipe"): kind for kind in get_args(Node)}
 
@@ -78,7 +81,7 @@ def _write_node(node: Any) -> Document:
 @cache
 def _writer(kind: Any) -> Write:
     """What writes values of a type."""
-    if kind in (int, str, bool):
+    if kind in _WORDS:
         return _same
     if kind is Relocation:
         return _write_place
@@ -101,11 +104,15 @@ def _writer(kind: Any) -> Write:
         return lambda value: None if value is None else write(value)
     if origin is not None and issubclass(origin, Mapping):
         return dict
-    hints = get_type_hints(kind)
     names = [each.name for each in fields(kind)]
-    writers = [_writer(hints[name]) for name in names]
+    writers = [_writer(each) for each in _types(kind)]
     values_of = attrgetter(*names) if len(names) > 1 else lambda value: (getattr(value, names[0]),)
     return lambda value: [w(each) for w, each in zip(writers, values_of(value), strict=True)]
+
+
+def _types(kind: type) -> list[Any]:
+    """The types of the fields of a record."""
+    return [each.type for each in fields(kind)]
 
 
 def _only(arguments: tuple[Any, ...]) -> Any:
@@ -122,27 +129,30 @@ def _exactly(kind: type) -> Read:
     return read
 
 
-_read_int = _exactly(int)
+def _refuse_place(value: Document) -> NoReturn:
+    if type(value) is int:
+        raise MalformedTargetError(f"the word {value} has more than 64 bits")
+    raise MalformedTargetError(f"{str(value)[:40]} is no place")
 
 
 def _read_place(value: Document) -> Relocation:
     if type(value) is int:
-        if not 0 <= value < 1 << 64:
-            raise MalformedTargetError(f"the word {value} has more than 64 bits")
-        return Relocation(Base.NUMBER, 0, value)
-    match value:
-        case [int(base), int(index), int(offset)] if base in _BASES and base:
-            return Relocation(_BASES[base], index, offset)
-    raise MalformedTargetError(f"{str(value)[:40]} is no place")
+        return Relocation(Base.NUMBER, 0, value) if 0 <= value < 1 << 64 else _refuse_place(value)
+    if type(value) is not list or len(value) != 3 or not {*map(type, value)} <= _INT:
+        _refuse_place(value)
+    base, index, offset = value
+    return Relocation(_BASES[base], index, offset) if base in _BASES else _refuse_place(value)
 
 
-_BASES: Mapping[int, Base] = {int(base): base for base in Base}
+_INT = {int}
+_BASES: Mapping[int, Base] = {int(base): base for base in Base if base is not Base.NUMBER}
 
 
 def _read_node(value: Document) -> Any:
-    if not isinstance(value, list) or not value or value[0] not in list(_NODES):
+    kind = _NODES.get(value[0]) if type(value) is list and value and type(value[0]) is str else None
+    if kind is None:
         raise MalformedTargetError(f"{str(value)[:40]} is no node")
-    return _reader(_NODES[value[0]])(value[1:])
+    return _reader(kind)(value[1:])
 
 
 def _read_dict(value: Document) -> Any:
@@ -154,7 +164,7 @@ def _read_dict(value: Document) -> Any:
 @cache
 def _reader(kind: Any) -> Read:
     """What reads values of a type."""
-    if kind in (int, str, bool):
+    if kind in _WORDS:
         return _exactly(kind)
     if kind is Relocation:
         return _read_place
@@ -168,15 +178,14 @@ def _reader(kind: Any) -> Read:
         return _enumerated(kind)
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is tuple:
-        inner = [_reader(each) for each in arguments if each is not Ellipsis]
+        inner = [each for each in arguments if each is not Ellipsis]
         return _sequence(inner[0]) if Ellipsis in arguments else _fixed(inner)
     if origin in (Union, types.UnionType):
         read = _reader(_only(arguments))
         return lambda value: None if value is None else read(value)
     if origin is not None and issubclass(origin, Mapping):
         return _read_dict
-    hints = get_type_hints(kind)
-    items = _fixed([_reader(hints[each.name]) for each in fields(kind)])
+    items = _fixed(_types(kind))
     return lambda value: kind(*items(value))
 
 
@@ -202,21 +211,35 @@ def _enumerated(kind: type[IntEnum]) -> Read:
     return read
 
 
-def _sequence(read: Read) -> Read:
+def _sequence(kind: Any) -> Read:
+    """What reads a tuple of values of one type."""
+    read, words = _reader(kind), {kind} if kind in _WORDS else None
+
     def sequence(value: Document) -> Any:
         if type(value) is not list:
             raise MalformedTargetError(f"{str(value)[:40]} is no list")
+        if words is not None and {*map(type, value)} <= words:
+            return tuple(value)
         return tuple([read(each) for each in value])
 
     return sequence
 
 
-def _fixed(readers: list[Read]) -> Read:
-    count = len(readers)
+def _fixed(kinds: Sequence[Any]) -> Read:
+    """What reads a tuple with values of these types."""
+    count = len(kinds)
+    words = [(place, kind) for place, kind in enumerate(kinds) if kind in _WORDS]
+    others = [(place, _reader(kind)) for place, kind in enumerate(kinds) if kind not in _WORDS]
 
     def fixed(value: Document) -> Any:
         if type(value) is not list or len(value) != count:
             raise MalformedTargetError(f"{str(value)[:40]} has not {count} fields")
-        return tuple([read(each) for read, each in zip(readers, value, strict=True)])
+        found = [*value]
+        for place, kind in words:
+            if type(found[place]) is not kind:
+                _reader(kind)(found[place])  # raises
+        for place, read in others:
+            found[place] = read(found[place])
+        return tuple(found)
 
     return fixed

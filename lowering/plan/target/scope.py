@@ -11,13 +11,15 @@ class Scope:
 
     With `clustered`, its blocks are one cluster, on devices that have clusters. A device with fewer
     multiprocessors than blocks runs fewer blocks. With `lanes`, the extents of the lanes of a loop,
-    each thread makes all steps of one lane, and none synchronises.
+    each thread makes all steps of one lane, and none synchronises. With `beside`, they are the
+    first blocks of a launch, whose others wait for none.
     """
 
     blocks: int
     threads: int
     clustered: bool = False
     lanes: tuple[int, ...] = ()
+    beside: bool = False
 
     def __str__(self) -> str:
         if self.lanes:

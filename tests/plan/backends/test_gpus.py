@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,13 +13,15 @@ import pytest
 import tracegraph
 from lowering.backends import gpus
 
+_MODE = "cuThreadExchangeStreamCaptureMode"
+
 
 class Driver:
     """CUDA's driver: notes its calls, and whether they are made by other threads."""
 
-    def __init__(self, fails: bool = False) -> None:
+    def __init__(self, fails: bool = False, full: bool = False) -> None:
         self.calls: list[str] = []
-        self._fails, self._caller = fails, threading.get_ident()
+        self._fails, self._full, self._caller = fails, full, threading.get_ident()
 
     def cuInit(self, flags: int) -> int:
         assert threading.get_ident() != self._caller
@@ -32,6 +35,28 @@ class Driver:
     def cuDevicePrimaryCtxRetain(self, context: object, device: object) -> int:
         self.calls.append("context")
         return 0
+
+    def cuStreamCreate(self, stream: Any, flags: int) -> int:
+        stream._obj.value = 7
+        return 0
+
+    def cuMemAllocFromPoolAsync(self, memory: object, size: Any, pool: object, stream: Any) -> int:
+        assert (size.value, stream.value) == (1, 7)
+        self.calls.append("memory")
+        return int(self._full)
+
+    def cuMemFreeAsync(self, memory: object, stream: object) -> int:
+        self.calls.append("free")
+        return 0
+
+    def cuStreamDestroy_v2(self, stream: Any) -> int:
+        assert stream.value == 7
+        self.calls.append("end")
+        return 0
+
+    def __getattr__(self, name: str) -> Any:
+        assert name in ("cuCtxSetCurrent", "cuDeviceGetMemPool", "cuMemPoolSetAttribute", _MODE)
+        return lambda *arguments: 0
 
 
 @pytest.fixture(autouse=True)
@@ -56,7 +81,25 @@ def test_a_context_is_begun_once_for_each_gpu(monkeypatch: pytest.MonkeyPatch) -
     for device in ("cuda", "cuda:0", "cuda:2"):
         gpus.open_early(device)
         ended()
-    assert driver.calls == ["init", "device 0", "context", "init", "device 2", "context"]
+    grown = ["memory", "free", "end"]
+    assert driver.calls == [
+        "init",
+        "device 0",
+        "context",
+        *grown,
+        "init",
+        "device 2",
+        "context",
+        *grown,
+    ]
+
+
+def test_a_full_gpu_is_no_error_before_it_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    driver = Driver(full=True)
+    monkeypatch.setattr(gpus, "_driver", lambda: driver)
+    gpus.open_early("cuda")
+    ended()
+    assert driver.calls == ["init", "device 0", "context", "memory", "end"]
 
 
 def test_what_fails_is_told_when_the_device_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:

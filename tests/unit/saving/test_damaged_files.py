@@ -83,7 +83,7 @@ def test_newer_files_say_what_they_need() -> None:
         tracegraph.load(changed("rules", lambda d: d.update(version=[2, 0]), MANIFEST))
     newer = changed("rules", lambda d: d.update(version=[1, 7], more="ignored"), MANIFEST)
     assert tracegraph.load(newer)(exported.X).shape == (8,)
-    with pytest.raises(errors.ExportVersionError, match="'multiply', version 2"):
+    with pytest.raises(errors.ExportVersionError, match=r"'multiply', version 2.*install a newer"):
         tracegraph.load(changed("rules", lambda d: d["ops"].update(multiply=2)))
     with pytest.raises(errors.ExportVersionError, match="'frobnicate', version 1"):
         tracegraph.load(changed("rules", lambda d: d["ops"].update(frobnicate=1)))
@@ -119,7 +119,7 @@ def test_an_op_of_a_higher_version_takes_files_of_the_one_before(
         tracegraph.load(data)
     second = dataclasses.replace(op.get("cumsum"), version=2)
     monkeypatch.setitem(op._REGISTRY, "cumsum", second)
-    with pytest.raises(errors.ExportVersionError, match="'cumsum', version 1"):
+    with pytest.raises(errors.ExportVersionError, match=r"'cumsum', version 1.*save it again"):
         tracegraph.load(data)
     monkeypatch.setitem(upgrades.UPGRADES, ("cumsum", 1), upgrade)
     loaded = tracegraph.load(data)

@@ -217,7 +217,7 @@ def test_another_process_gives_the_same_bits(tmp_path: Path) -> None:
 
 
 def test_mistakes_of_exports_are_named(tmp_path: Path) -> None:
-    with pytest.raises(TypeError, match=r"write \('sm_90',\)"):
+    with pytest.raises(TypeError, match=r"such as \('sm_90',\), not 'sm_90'"):
         tracegraph.export(np.sin, F64, targets="sm_90")
     with pytest.raises(TypeError, match=r"a tuple of arguments for each: \[\(x,\)"):
         tracegraph.export(np.sin, signatures=[F64])  # type: ignore[list-item]

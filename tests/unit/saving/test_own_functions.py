@@ -85,6 +85,11 @@ def test_a_kernel_whose_reference_is_python_is_for_gpus() -> None:
         errors.CustomKernelError, match=r"(?s)has no NumPy form in .*run it on a GPU"
     ):
         loaded(X[:1])
+    (label,) = loaded.gpu_only
+    assert label in loaded.code
+    assert repr(loaded).endswith(", for GPUs alone>")
+    assert f"\nfor GPUs alone: {label}: it cannot be traced: " in str(loaded).partition("\n\n")[0]
+    assert not again(own, X).gpu_only
     wrong = tracegraph.kernel(source=TEXT, **OPTIONS)(lambda x: x.astype("float32"))
     with pytest.raises(errors.KernelResultError, match=r"declared f64\[1\], returned f32\[1\]"):
         again(wrong, X[:1])

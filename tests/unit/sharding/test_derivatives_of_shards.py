@@ -151,6 +151,26 @@ def a_branch_that_all_take(w: Any, x: Any, y: Any) -> Any:
     return tracegraph.cond(psum(y.sum()) > 1e9, lambda w: np.sum(w**2), second, w)
 
 
+def _whole_inner_branches(w: Any, x: Any, y: Any) -> Any:
+    return np.sin(np.sum(w * x.sum((0, 1)))) * np.sum(w)
+
+
+@case(_whole_inner_branches)
+def a_branch_beside_one_that_keeps_what_differs(w: Any, x: Any, y: Any) -> Any:
+    """Devices keep for the way back which branch all of them took, and beside it what differs."""
+
+    def apart(w: Any) -> Any:
+        return psum(np.sum(np.where(tracegraph.axis_index("x") == 0, w, 2 * w)))
+
+    def summed(w: Any) -> Any:
+        return np.sin(psum(np.sum(w * x.sum(0)))) * np.sum(w)
+
+    def together(w: Any) -> Any:
+        return tracegraph.cond(psum(np.sum(w)) < 1e6, summed, apart, w)
+
+    return tracegraph.cond(psum(y.sum()) > 1e6, apart, together, w)
+
+
 def _whole_steps(w: Any, x: Any, y: Any) -> Any:
     found = 0.0
     for k in range(N):
@@ -333,6 +353,30 @@ def test_training_keeps_the_weights_the_same_on_all_devices() -> None:
     np.testing.assert_allclose(np.asarray(looped), wanted, 1e-10)
     np.testing.assert_allclose(np.asarray(scanned), wanted, 1e-10)
     assert losses.shape == (10,)
+
+
+@pytest.mark.parametrize("devices", [1, 2])
+def test_one_device_along_an_axis_counts_as_several(devices: int) -> None:
+    """What is the same on all devices is not found out by how many there are."""
+    mesh = Mesh((2, devices), ("y", "x"), device="host")
+
+    def fit(w: Any, x: Any, y: Any) -> Any:
+        def step(w: Any, _: Any) -> Any:
+            loss, by_w = tracegraph.value_and_grad(squares)(w, x, y)
+            return w - 1e-3 * by_w, loss
+
+        w, losses = tracegraph.scan(step, w, np.arange(3.0))
+        return w, losses, tracegraph.vmap(psum, 1)(x)
+
+    def alone(w: Any, x: Any, y: Any) -> Any:
+        return tracegraph.vmap(fit, (None, 0, 0), None, axis_name="x")(w, x[None], y[None])
+
+    specs = P(), P("x"), P("x")
+    found = tracegraph.jit(shard(fit, mesh=mesh, in_specs=specs, out_specs=P()))(W, X, Y)
+    for one, other in zip(found[:2], alone(W, X, Y), strict=False):
+        np.testing.assert_allclose(np.asarray(one), other, 1e-9)
+    with pytest.raises(errors.OutSpecError):
+        shard(lambda x: x.sum(), mesh=mesh, in_specs=P("x"), out_specs=P())(X)
 
 
 def test_weights_that_differ_are_trained_by_each_device_alone() -> None:

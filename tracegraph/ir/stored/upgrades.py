@@ -28,7 +28,8 @@ def upgrades_for(versions: Any) -> Mapping[str, tuple[Upgrade, ...]]:
     """For each op of a file, by name, the upgrades that its equations need, in order.
 
     Raises:
-        ExportVersionError: the file has an op that is newer than this package, or unknown to it.
+        ExportVersionError: the file has an op that is newer than this package, unknown to it, or
+            older without an upgrade.
         MalformedProgramError: these are no versions of ops.
     """
     if not isinstance(versions, dict):
@@ -45,7 +46,8 @@ def _path(name: str, version: Any) -> tuple[Upgrade, ...]:
         upgrade = UPGRADES.get((name, at))
         if upgrade is None:
             has = f"version {latest}" if latest else "none of this name"
-            raise ExportVersionError(f"the op {name!r}, version {version}", has)
+            needed = f"the op {name!r}, version {version}"
+            raise ExportVersionError(needed, has, is_older=version < latest)
         path.append(upgrade)
         at += 1
         if at > latest > 0:

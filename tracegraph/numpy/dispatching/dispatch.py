@@ -20,10 +20,12 @@ from tracegraph.ir.types import require_plain
 from tracegraph.numpy.dispatching.statics import require_static, static_parameters
 from tracegraph.tracing.foreign import is_foreign
 from tracegraph.tracing.function_table import FUNCTIONS
+from tracegraph.tracing.layouts import copy_order, set_order
 from tracegraph.tracing.operators import ArrayOperators
 from tracegraph.tracing.selected import Selected
 from tracegraph.tracing.trace import current_trace, innermost
 from tracegraph.tracing.tracer import Tracer
+from tracegraph.tracing.views import has_layout
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -177,12 +179,28 @@ def lifted(x: Any) -> Any:
     return Tracer(trace, trace.read(x), "a constant array" if np.ndim(x) else None)
 
 
-def copied(x: Any) -> Any:
-    """A copy: an array that shares memory with no other."""
+def copied(x: Any, order: str = "C") -> Any:
+    """A copy, laid out in an order of NumPy's: an array that shares memory with no other."""
+    copy: Any
     if isinstance(x, Tracer):
         trace = current_trace() or x.owner
-        return Tracer(trace, trace.read(x))
-    if not isinstance(x, ArrayOperators):
-        return np.array(x)
-    own: Any = x
-    return own.own() if type(own) is Array else own
+        copy = Tracer(trace, trace.read(x))
+    elif type(x) is Array and has_layout(x):
+        copy = x.own()
+    elif type(x) is Array:
+        return x.copy(order)
+    else:
+        return x if isinstance(x, ArrayOperators) else np.array(x, order=order)  # type: ignore[call-overload]
+    set_order(copy, copy_order(x, order))
+    return copy
+
+
+def laid_out(result: Any, order: tuple[int, ...] | None) -> Any:
+    """A new array, which may have been made as a view of one, laid out with its axes in an order;
+    None: by rows. NumPy has seen to the layouts of its own.
+    """
+    if not has_layout(result) or (result.alias is None and result.axis_order == order):
+        return result
+    new = copied(result)
+    set_order(new, order)
+    return new

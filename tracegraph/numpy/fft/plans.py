@@ -15,9 +15,10 @@ from tracegraph.arrays.eager import apply
 from tracegraph.dtypes import bfloat16, is_half
 from tracegraph.ir.op import get
 from tracegraph.ir.types import ArrayType, result_type
-from tracegraph.numpy.dispatching.dispatch import as_array
+from tracegraph.numpy.dispatching.dispatch import as_array, laid_out
 from tracegraph.numpy.ufuncs import multiply
 from tracegraph.ops.fourier import MOST_AXES
+from tracegraph.tracing.layouts import copy_order
 
 _SWAPPED = {"backward": "forward", None: "forward", "ortho": "ortho", "forward": "backward"}
 
@@ -183,7 +184,8 @@ def _over(axes: _Ints, x: Any, op: Any, **attrs: Any) -> Any:
         axes = sorted(axes)
     order = [axis for axis in range(x.ndim) if axis not in axes] + [*axes]
     found = apply(op, _transposed(x, order), **attrs)
-    return _transposed(found, np.argsort(order).tolist())
+    found = _transposed(found, np.argsort(order).tolist())
+    return laid_out(found, copy_order(x, "K"))
 
 
 def _transposed(x: Any, order: _Ints) -> Any:

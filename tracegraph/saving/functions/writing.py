@@ -49,6 +49,8 @@ class FunctionsWriter:
     def __init__(self, constants: Constants = nowhere) -> None:
         self.documents: list[Any] = []
         self.labels: list[str] = []
+        self.faults: dict[str, str] = {}
+        """Labels of functions that run on GPUs alone, with why there is no program of them."""
         self._constants = constants
         self._numbers: dict[Record, int] = {}
 
@@ -66,6 +68,8 @@ class FunctionsWriter:
             label = f"{kind} {record.where}"
             if label not in self.labels:  # a function has a record for each type and order
                 self.labels.append(label)
+            if record.function.program is None:
+                self.faults.setdefault(label, record.function.fault)
         return self._numbers[record]
 
     def _value(self, value: Any) -> Any:

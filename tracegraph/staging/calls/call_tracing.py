@@ -7,7 +7,8 @@ from functools import partial
 from typing import Any
 
 from tracegraph import errors, tree
-from tracegraph.sharding.mesh import is_mesh, mesh_of
+from tracegraph.devices import is_mesh
+from tracegraph.sharding.mesh import mesh_of
 from tracegraph.sharding.shard import ShardedFunction
 from tracegraph.staging.calls.random_draws import warned_of_draws
 from tracegraph.staging.calls.ranges import ranged

@@ -14,7 +14,7 @@ from tracegraph import errors, tree
 from tracegraph.ir.program import Program
 from tracegraph.ir.record import replace
 from tracegraph.ir.varying import EQUAL, Axes, VaryingAxes
-from tracegraph.sharding.partition_spec import PartitionSpec, global_type, local_type, require_axes
+from tracegraph.sharding.partition_spec import PartitionSpec, global_type, local_type
 from tracegraph.sharding.shard import ShardedFunction
 from tracegraph.sharding.sharding import Sharding
 from tracegraph.sharding.uniformity import chain_of, check_uniform
@@ -86,7 +86,7 @@ def _in_specs(fun: ShardedFunction, signature: Signature, key: CallKey) -> list[
         )
     prefix = fun.in_specs
     entries = (prefix,) * len(args) if isinstance(prefix, PartitionSpec) else prefix
-    if not isinstance(entries, (tuple, list)) or len(entries) != len(args):
+    if len(entries) != len(args):
         raise errors.ShardingError(
             f"in_specs of {function} must be a PartitionSpec, or a tuple with an entry for each of "
             f"its {len(args)} arguments; got {prefix!r}"
@@ -94,22 +94,20 @@ def _in_specs(fun: ShardedFunction, signature: Signature, key: CallKey) -> list[
     found = list[PartitionSpec]()
     for number, (entry, value) in enumerate(zip(entries, args, strict=True)):
         what = f"argument {signature.name(number)} of {function}"
-        found += _spread(fun, entry, value, "in_specs", what)
+        found += _spread(entry, value, "in_specs", what)
     return found
 
 
-def _spread(
-    fun: ShardedFunction, prefix: Any, value: Any, parameter: str, what: str
-) -> list[PartitionSpec]:
+def _spread(prefix: Any, value: Any, parameter: str, what: str) -> list[PartitionSpec]:
     try:
-        specs = tree.spread_prefix(prefix, value)
+        specs: list[PartitionSpec] = tree.spread_prefix(prefix, value)
     except ValueError:
         shape = errors.structure_text(tree.structure(value))
         raise errors.ShardingError(
             f"{parameter} has {prefix!r} for {what}, whose tree is {shape}; give one "
             "PartitionSpec, or the same tree of them, where one may stand for a whole subtree"
         ) from None
-    return [require_axes(fun.mesh, spec, what) for spec in specs]
+    return specs
 
 
 def _out_specs(
@@ -126,7 +124,7 @@ def _out_specs(
     """
     function = errors.function_text(fun.function)
     numbers = tree.unflatten(structure, range(structure.num_leaves))
-    specs = _spread(fun, fun.out_specs, numbers, "out_specs", f"the result of {function}")
+    specs = _spread(fun.out_specs, numbers, "out_specs", f"the result of {function}")
     varying = VaryingAxes().results(program.body, sets)
     paths = tree.paths(structure, "result")
     for path, spec, axes, atom in zip(paths, specs, varying, program.body.results, strict=False):

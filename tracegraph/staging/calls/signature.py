@@ -19,7 +19,7 @@ from tracegraph.inspection.argument_paths import MOST_LEAVES
 from tracegraph.ir.types import ArrayType, canonical_type
 from tracegraph.staging.retraces import Aspect, Change
 from tracegraph.tracing.parameters import Parameters, parameters_of
-from tracegraph.user_source import line_text
+from tracegraph.user_source import Kind, kinds, line_text
 
 _NUMBER_CLASSES = frozenset({bool, float, complex})
 
@@ -109,15 +109,17 @@ class Signature:
         static_argnames: str | Iterable[str] = (),
         donate_argnums: int | Iterable[int] = (),
         donate_argnames: str | Iterable[str] = (),
+        *,
+        taken_by: str = "jit",
     ) -> Signature:
-        """The signature of a function.
+        """The signature of a function, which the public function `taken_by` takes.
 
         Raises:
-            TypeError: not callable.
+            TypeError: not callable, or an option is of another type.
             ValueError: there is no such parameter, or one is both static and donated.
         """
         if not callable(fun):
-            raise TypeError(f"jit takes a function, got {fun!r}")
+            raise TypeError(f"{taken_by} takes a function, got {fun!r}")
         function = describe(fun)
         parameters = parameters_of(fun)
         names, rest = parameters.positional, parameters.rest or "args"
@@ -128,7 +130,7 @@ class Signature:
 
         def positions(option: str, argnums: int | Iterable[int]) -> list[int]:
             found = []
-            for n in _positions(argnums):
+            for n in _positions(option, argnums):
                 if n < 0 and parameters.rest:
                     raise ValueError(
                         f"{option} has {n}, but {function} takes any number of positional "
@@ -143,7 +145,7 @@ class Signature:
 
         def named(option: str, argnames: str | Iterable[str]) -> set[int | str]:
             found = set[int | str]()
-            for name in _as_tuple(argnames, str):
+            for name in _words(option, argnames):
                 _require_parameter(option, name, parameters, function)
                 found |= {name, names.index(name)} if name in names else {name}
             return found
@@ -388,7 +390,8 @@ class _Shown(str):
 
 
 def describe(fun: Callable[..., Any]) -> str:
-    """A function's name with the file and line of its definition.
+    """A function's name with the file and line of its definition; its name alone, if it is this
+    package's, such as that of an op.
 
     >>> describe(len)
     'len'
@@ -398,6 +401,8 @@ def describe(fun: Callable[..., Any]) -> str:
     code = getattr(wrapped, "__code__", None)
     if code is None:
         return name
+    if kinds[code.co_filename] is Kind.OWN:
+        return name.rpartition("<locals>.")[2]
     return f"{name} ({line_text(code.co_filename, code.co_firstlineno)})"
 
 
@@ -418,19 +423,22 @@ def _with_names(nums: Iterable[int], names: tuple[str, ...]) -> set[int | str]:
     return {*nums, *(names[n] for n in nums if n < len(names))}
 
 
-def _positions(argnums: int | Iterable[int]) -> tuple[int, ...]:
+def _positions(option: str, argnums: int | Iterable[int]) -> tuple[int, ...]:
     """One position, or several; NumPy's integers are such."""
-    several = isinstance(argnums, Iterable)
-    values: Any = argnums if several else (argnums,)
+    values = tuple(argnums) if isinstance(argnums, Iterable) else (argnums,)
     try:
-        return tuple([operator.index(n) for n in values])
+        if not any(isinstance(n, bool) for n in values):
+            return tuple(map(operator.index, values))
     except TypeError:
-        raise TypeError(f"expected int or several, got {argnums!r}") from None
+        pass
+    raise TypeError(f"{option}: expected int or several, got {argnums!r}")
 
 
-def _as_tuple(value: Any, kind: type) -> tuple[Any, ...]:
-    values = (value,) if isinstance(value, kind) else tuple(value)
-    for v in values:
-        if not isinstance(v, kind):
-            raise TypeError(f"expected {kind.__name__} or several, got {v!r}")
-    return values
+def _words(option: str, argnames: str | Iterable[str]) -> tuple[str, ...]:
+    """One name, or several."""
+    several = isinstance(argnames, Iterable) and not isinstance(argnames, str)
+    values: Any = tuple(argnames) if several else (argnames,)
+    if not all(isinstance(name, str) for name in values):
+        raise TypeError(f"{option}: expected str or several, got {argnames!r}")
+    found: tuple[str, ...] = values
+    return found

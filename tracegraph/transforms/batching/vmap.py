@@ -246,13 +246,15 @@ def _run(fun: Function, arguments: _Arguments, out_axes: Axes, axis_name: str | 
         structures.append(structure)
         return results
 
+    name = getattr(fun, "__name__", "vmapped")
     if any_on_device(leaves):
+        flat.__qualname__ = name  # in messages
         results = compiled(flat)(*leaves)
         return tree.unflatten(structures[0], results)
     program = trace_program(
         flat,
         [type_of(leaf) for leaf in leaves],
-        getattr(fun, "__name__", "vmapped"),
+        name,
         lambda: [arguments.paths[place] for place in places],
     )
     return tree.unflatten(structures[0], evaluate(program, leaves))
@@ -358,7 +360,7 @@ def _traced(
         before, after = tokens
         region = Region((*region.params, before), region.eqns, (*region.results, after))
     program = Program("lane", region, (), tokens is not None)
-    return optimize(program).body, captures, returned[0], tokens is not None
+    return optimize(program, is_traced=True).body, captures, returned[0], tokens is not None
 
 
 def _shared(trace: Trace, leaf: Any, path: str) -> Any:

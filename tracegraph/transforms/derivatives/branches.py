@@ -1,6 +1,8 @@
 """Derivatives of cond and switch: the same choice between branches with tangents.
 
-Backwards, what a branch needs of its own values is kept in slots, which the branches share by type.
+Backwards, what a branch needs of its own values is kept in slots, which the branches share by type,
+and by the axes of devices over which values differ: what decides about a collective in one branch
+must be the same on all, whatever the other branches keep.
 Elementwise values are computed again of the operands instead. Only the branch taken runs, backwards
 too: a NaN of the other one reaches no gradient.
 """
@@ -14,6 +16,7 @@ from tracegraph import errors
 from tracegraph.ir.control_forms import branch_parts
 from tracegraph.ir.program import Eqn, Value
 from tracegraph.ir.types import ArrayType
+from tracegraph.ir.varying import EQUAL, Axes
 from tracegraph.tracing.trace import Trace
 from tracegraph.tracing.tracer import Tracer
 from tracegraph.transforms.bodies import BodyParts, dense, region_of, take_apart, with_tangents
@@ -78,7 +81,8 @@ def _apart(
         take_apart(self.primal, branch, active, live, every)
         for branch in branch_parts(eqn).branches
     ]
-    slots, places = _slots(parts)
+    given_sets = [self.primal.varying_axes(x) for x in xs[1:]]
+    slots, places = _slots(parts, given_sets if self.primal.axes else ())
     regions = []
     for part, place in zip(parts, places, strict=True):
         kept: list[Any] = [None] * len(slots)
@@ -107,21 +111,27 @@ def _apart(
     return outs[:count], _spread(found, live)
 
 
-def _slots(parts: Sequence[BodyParts]) -> tuple[list[ArrayType], list[dict[Value, int]]]:
-    """The types of the slots, and for each branch the slot of each value that it keeps."""
-    slots: list[ArrayType] = []
+def _slots(
+    parts: Sequence[BodyParts], sets: Sequence[Axes]
+) -> tuple[list[ArrayType], list[dict[Value, int]]]:
+    """The types of the slots, and for each branch the slot of each value that it keeps.
+
+    `sets` are the axes over which operands of the branches vary, if axes of devices have names.
+    """
+    slots: list[tuple[ArrayType, Axes]] = []
     places = []
     for part in parts:
+        varying = part.varying(sets) if sets else {}
         place: dict[Value, int] = {}
         for value in part.cut.kept:
-            type_ = value.type.strong()
-            free = [i for i, t in enumerate(slots) if t == type_ and i not in place.values()]
+            slot = value.type.strong(), varying.get(value, EQUAL)
+            free = [i for i, s in enumerate(slots) if s == slot and i not in place.values()]
             if not free:
                 free = [len(slots)]
-                slots.append(type_)
+                slots.append(slot)
             place[value] = free[0]
         places.append(place)
-    return slots, places
+    return [type_ for type_, _ in slots], places
 
 
 def _transpose(self: Transposer, eqn: Eqn, flags: Sequence[bool], cts: Cotangents) -> Cotangents:

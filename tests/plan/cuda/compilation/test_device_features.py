@@ -5,6 +5,7 @@ import dataclasses
 import pytest
 
 import tracegraph
+from lowering.cuda import open_devices
 from lowering.cuda.compilation.device_report import device_features
 from lowering.plan.target.features import override
 from lowering.testing.recording_backend import RecordingBackend
@@ -144,3 +145,13 @@ def test_misuse():
 
 def test_the_report_is_about_an_open_device():
     assert device_features(RecordingBackend().device).device == "cuda:0"
+
+
+def test_a_driver_that_is_missing_is_said_in_a_sentence(monkeypatch):
+    def missing(ordinal):
+        raise RuntimeError("Ensure the driver is installed.")
+
+    monkeypatch.setattr("lowering.driver.CudaDriver", missing)
+    with pytest.raises(RuntimeError, match="driver is installed; without an NVIDIA GPU") as raised:
+        open_devices._open.__wrapped__(7)
+    assert raised.value.__suppress_context__

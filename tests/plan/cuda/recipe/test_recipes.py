@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tracegraph
+from lowering.cuda.compilation.compile import cubin
 from lowering.cuda.libraries.library_calls import CAPTURED
 from lowering.cuda.recipe.calls import KINDS
 from lowering.cuda.recipe.recipe import FORMAT, Base
@@ -171,12 +172,14 @@ def test_a_compiler_that_is_missing_or_too_new_is_said(monkeypatch: pytest.Monke
     ):
         double.add_target("sm_20")
 
-    def missing() -> None:
+    def missing(*_: Any, **__: Any) -> None:
         raise RuntimeError("no such library")
 
     monkeypatch.setattr("cuda.bindings.nvrtc.nvrtcVersion", missing)
-    with pytest.raises(RuntimeError, match=r"NVRTC.* pip install 'tracegraph\[cu13\]'"):
-        double.add_target("sm_90")
+    monkeypatch.setattr("cuda.core.Program", missing)
+    for compiles in (lambda: double.add_target("sm_90"), lambda: cubin("int missing;", "sm_90")):
+        with pytest.raises(RuntimeError, match=r"NVRTC.* pip install 'tracegraph\[cu13\]'"):
+            compiles()
 
 
 def places(document: Any) -> list[tuple[Any, Any]]:
