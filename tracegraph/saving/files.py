@@ -106,10 +106,10 @@ def load(
     required_bool("trusted", trusted)
     data = source if isinstance(source, bytes) else Path(source).read_bytes()
     with gc_pause.paused():
-        return _loaded(SavedContainer(data), device, trusted)
+        return _loaded(SavedContainer(data), chosen, trusted)
 
 
-def _loaded(container: SavedContainer, device: str | None, trusted: bool) -> Exported:
+def _loaded(container: SavedContainer, chosen: str | None, trusted: bool) -> Exported:
     """The function of a container; raises as `load`."""
     manifest = container.manifest
     name, programs = manifest.get("name"), manifest.get("programs")
