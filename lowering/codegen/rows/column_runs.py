@@ -152,18 +152,20 @@ class Run:
 
 def runs_of(roots: Iterable[Expr]) -> list[Run]:
     """The runs among the flat loads of expressions, each as long as one access can be."""
-    found = dict.fromkeys(loads(list(roots)))
+    found = dict.fromkeys([load for load in loads(list(roots)) if load.guard is None])
     runs: list[Run] = []
-    for load in found:
-        if load.guard is not None or any(load in run.loads for run in runs):
-            continue
-        length = VECTOR_BYTES // load.dtype.itemsize
-        while length > 1 and length * load.dtype.itemsize >= WORD_BYTES:
+    covered: set[Load] = set()
+    length = max([VECTOR_BYTES // load.dtype.itemsize for load in found], default=1)
+    while length > 1:
+        for load in found:
+            nbytes = length * load.dtype.itemsize
+            if not WORD_BYTES <= nbytes <= VECTOR_BYTES or not _is_multiple(load, length):
+                continue
             run = [Load.make(load.buffer, (load.indices[0] + k,), None) for k in range(length)]
-            if _is_multiple(load.indices[0], length) and all(other in found for other in run):
+            if all(other in found for other in run) and covered.isdisjoint(run):
                 runs.append(Run(tuple(run)))
-                break
-            length //= 2
+                covered.update(run)
+        length //= 2
     return runs
 
 
@@ -184,17 +186,20 @@ def load_runs(writer: SourceWriter, runs: Iterable[Run], aligned: Mapping[Buffer
 
 
 def load_runs_of_steps(
-    parts: UnrolledParts, runs: Sequence[Run], aligned: Mapping[Buffer, str]
+    parts: UnrolledParts, runs: Sequence[Run], aligned: Mapping[Buffer, str], part: str = "part"
 ) -> None:
-    """Load the runs of several steps before the first is used, and bind their elements."""
+    """Load the runs of several steps before the first is used, and bind their elements: those of a
+    `part`.
+    """
     widths = {run.loads[0]: len(run.loads) for run in runs}
     names = load_parts(parts, widths, aligned)
     for run in runs:
         for number, load in enumerate(run.loads):
-            parts.writer.bind(load, f"{names[run.loads[0]]}[part].items[{number}]")
+            parts.writer.bind(load, f"{names[run.loads[0]]}[{part}].items[{number}]")
 
 
-def _is_multiple(index: Expr, length: int) -> bool:
+def _is_multiple(load: Load, length: int) -> bool:
+    (index,) = load.indices
     if not isinstance(index, Sum):
         return False
     return all(number % length == 0 for number in (index.offset, *(f for _, f in index.terms)))

@@ -80,8 +80,8 @@ def write_loop(
     found = runs_of(flat.values) if width == 1 else []
     once, runs = [run for run in found if not run.moves(step)], [r for r in found if r.moves(step)]
     if once:
-        firsts = [run.loads[0] for run in once]
-        load_runs(writer, once, declare_aligned(writer, firsts, longest(once)))
+        aligned = declare_aligned(writer, [run.loads[0] for run in once], longest(once))
+        load_runs_of_steps(UnrolledParts(writer, 1, (), step, "0"), once, aligned, "0")
     hoist(writer, flat.roots, step)
     whole = step.extent // width * width  # the rest is less than a vector
     share = share_of(step.extent, geometry.splits, geometry.lanes * width)
