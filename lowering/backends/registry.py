@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from lowering.plan.target.target import Target
     from tracegraph.inspection.tables import Report
 
+_VARIABLE = "TRACEGRAPH_DEVICE"
+
 _made: list[Backend] = []
 """The backends that were asked for."""
 
@@ -141,8 +143,14 @@ def reset() -> None:
 def default_device() -> str:
     """The device in the environment variable TRACEGRAPH_DEVICE, or the first GPU, or the host. Of
     several processes, each has a GPU of its own.
+
+    Raises:
+        ValueError: the variable names no device.
     """
-    chosen = os.environ.get("TRACEGRAPH_DEVICE")
+    chosen = os.environ.get(_VARIABLE)
     if chosen:
-        return chosen
+        try:
+            return canonical_device(chosen)
+        except ValueError as error:
+            raise ValueError(f"{_VARIABLE} in the environment: {error}") from None
     return f"cuda:{own_device()}" if count_gpus() else "host"

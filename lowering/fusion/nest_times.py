@@ -11,6 +11,7 @@ from lowering.plan.nests.access_patterns import loop_is_contiguous
 from lowering.plan.nests.analysis import as_rows, nest_expressions
 from lowering.plan.nests.kernel import MapNest, Nest, ReduceNest, RowNest
 from lowering.plan.nests.strides import offset_in
+from lowering.plan.nests.tiled_products import TILE_SIDE, TiledProduct, extent, tiled_product
 from lowering.plan.nests.weight import traffic
 from lowering.plan.target.hardware import WARP
 from lowering.plan.target.target import Costs
@@ -22,26 +23,32 @@ LINE_BYTES = 128
 """Bytes of a line of the near cache, of which one is read at a time."""
 
 
-def nest_time(nest: Nest, costs: Costs) -> float:
+def nest_time(nest: Nest, costs: Costs, tiles: bool = False) -> float:
     """The time of a nest in µs, without that of the launch.
 
     What it moves and what it computes are added: a multiprocessor has few blocks of a nest that
     folds, all of which load, then compute. Of 2000² float64, a pass of a log-sum-exp that loads for
-    12 µs and computes exponentials and quotients for 10 takes 22 (H100).
+    12 µs and computes exponentials and quotients for 10 takes 22 (H100). With `tiles`, large
+    products are computed by tiles, which compute an element of a factor once for many outputs.
     """
     nbytes = sum([n for buffer, n in traffic(nest) if buffer.type.nbytes > costs.cached])
     moved = costs.megabyte * 1e-6 * nbytes
-    computed = costs.gigaoperation * 1e-9 * operations(nest, costs.columns, costs.near_line)
+    product = tiled_product(nest) if tiles else None
+    number = operations(nest, costs.columns, costs.near_line, product)
+    computed = costs.gigaoperation * 1e-9 * number
     threads = min(1.0, _threads(nest) / costs.full_threads)
     return moved + computed / threads
 
 
-def operations(nest: Nest, columns: int = 1, near_line: float = 1) -> float:
+def operations(
+    nest: Nest, columns: int = 1, near_line: float = 1, product: TiledProduct | None = None
+) -> float:
     """The operations of a nest at all of its points, in units of `Elementwise.cost`.
 
     What depends on no axis of a loop is computed once for each row, and what does not depend on the
     last axis of the rows once for up to `columns` of them. Each line of a cache that the loads of
-    neighbouring points touch counts as `near_line`.
+    neighbouring points touch counts as `near_line`. What the tiles of a `product` compute for
+    one of their sides is computed once for the other one.
     """
     loop = nest.loop if isinstance(nest, (ReduceNest, RowNest)) else ()
     rank = len(nest.space)
@@ -49,6 +56,7 @@ def operations(nest: Nest, columns: int = 1, near_line: float = 1) -> float:
     last = nest.space[-1] if nest.space else 1
     short = 1 << rank - 1 if loop and 1 < last <= columns else 0
     neighbours = _axis_of_neighbours(nest, bool(short))
+    sides = () if product is None else (product.rows, product.columns)
     axes: dict[Expr, int] = {}
     total = 0.0
     for expr in nest_expressions(nest):
@@ -58,7 +66,10 @@ def operations(nest: Nest, columns: int = 1, near_line: float = 1) -> float:
         axes[expr] = mask
         cost = near_line * _lines(expr, neighbours) if type(expr) is Load else _cost(expr)
         if cost:
-            points = rows * (steps if mask >> rank else 1)
+            points: float = rows * (steps if mask >> rank else 1)
+            for side in sides:
+                if not any(mask >> axis & 1 for axis, _ in side):
+                    points /= min(TILE_SIDE, extent(side))
             total += cost * (points / last if short and not mask & short else points)
     return total
 

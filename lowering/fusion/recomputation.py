@@ -187,13 +187,13 @@ class _Search:
         rest: Nest | None,
         made: Sequence[_Reader],
     ) -> bool:
-        costs = self.target.costs
-        before, after = nest_time(nest, costs), 0.0
+        costs, tiles = self.target.costs, self.target.contractions.tiles
+        before, after = nest_time(nest, costs, tiles), 0.0
         for reading, old, new in made:
-            before += reading.runs * nest_time(old, costs)
-            after += reading.runs * nest_time(new, costs)
+            before += reading.runs * nest_time(old, costs, tiles)
+            after += reading.runs * nest_time(new, costs, tiles)
         if rest is not None:
-            after += nest_time(rest, costs)
+            after += nest_time(rest, costs, tiles)
         elif len(writer.nests) == 1:
             before += costs.kernel
         return after < before - LEAST_GAIN

@@ -7,7 +7,8 @@ from lowering.fusion.dead_stores import without_dead
 from lowering.fusion.pointwise import MAX_EXPRESSIONS
 from lowering.fusion.row_profitability import adds_uncoalesced
 from lowering.fusion.row_values import row_values, stored_values, storing
-from lowering.fusion.short_folds import written_out
+from lowering.fusion.short_folds import long_product, written_out
+from lowering.plan.nests.access_patterns import steps_are_shared
 from lowering.plan.nests.analysis import (
     as_rows,
     loads,
@@ -43,6 +44,7 @@ class StoredValue:
     reads: frozenset[Buffer]
     of_rows: frozenset[Buffer] = frozenset()  # what the nest itself stores of its folds
     stores: tuple[Store, ...] = ()  # of these, what it does not store yet
+    is_long: bool = False  # for threads that have rows of their own
 
     def stored_by(self, nest: Nest) -> Nest:
         """The nest with the further stores."""
@@ -79,6 +81,10 @@ def stored_value(nest: Nest, buffer: Buffer, context: Context) -> StoredValue | 
     value: Expr | None = store.value
     if not isinstance(nest, MapNest):
         value = written_out(nest, store)
+        if value is None and context.target.contractions.tiles:
+            product = long_product(nest, store)
+            if product is not None:
+                return _checked(StoredValue(axes, product, _reads(product), is_long=True))
         if value is None:
             return _with_row_values(nest, store.value, axes, context)
     return None if value is None else _checked(StoredValue(axes, value, _reads(value)))
@@ -182,6 +188,8 @@ def computing(nest: Nest, buffer: Buffer, value: StoredValue, policy: FusionPoli
     made = map_nest(nest, values)
     assert isinstance(made, (MapNest, ReduceNest, RowNest))
     if nest_size(made) > MAX_EXPRESSIONS or not nest_writes(made).isdisjoint(nest_reads(made)):
+        return None
+    if value.is_long and (isinstance(made, MapNest) or not steps_are_shared(as_rows(made))):
         return None
     if isinstance(made, MapNest):
         return made

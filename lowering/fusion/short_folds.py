@@ -12,6 +12,7 @@ from math import prod
 
 from lowering.plan.nests.analysis import nest_accumulators
 from lowering.plan.nests.kernel import Accumulator, ReduceNest, RowNest, Store, space_index
+from lowering.plan.nests.tiled_products import MAX_LONG_BYTES, PRODUCTS, TILED_DTYPES
 from tracegraph.dtypes import is_half
 from tracegraph.ir.combiners import (
     ADD,
@@ -23,13 +24,24 @@ from tracegraph.ir.combiners import (
     MINIMUM,
     MULTIPLY,
 )
-from tracegraph.ir.op import get
+from tracegraph.ir.op import Elementwise, get
+from tracegraph.ir.record import replace
 from tracegraph.ir.scalar import Expr, const
 from tracegraph.ir.scalar_values import Accumulated, Apply, apply
 from tracegraph.ir.subexpressions import subexpressions, substitution
+from tracegraph.ops.arithmetic import multiply
 
 MAX_TERMS = 8
 """Steps of a fold that is written out: bounds the code, and the registers of a thread."""
+
+multiply_add = replace(
+    multiply,
+    name="multiply_add",
+    doc="x * y + z, rounded once where the device can do that.",
+    reference=lambda x, y, z: x * y + z,
+    form=Elementwise({"f": "fma({0}, {1}, {2})"}),
+)
+"""A term of a long sum. It exists while a program is lowered, and in Plans."""
 
 _COMBINERS = (ADD, MULTIPLY, MINIMUM, MAXIMUM, FMIN, FMAX, LOGICAL_AND, LOGICAL_OR)
 
@@ -48,12 +60,7 @@ def written_out(
     if not 0 < prod(nest.loop) <= most_terms:
         return None
     accumulators = nest_accumulators(nest)
-    rank = len(nest.space)
-    axes = space_index(nest.loop, rank)
-    steps: list[dict[Expr, Expr]] = [
-        dict(zip(axes, map(const, step), strict=True))
-        for step in product(*[range(extent) for extent in nest.loop])
-    ]
+    steps = _steps(nest)
     values: dict[Expr, Expr] = {}
     last = max(e.number for e in used)
     for number, accumulator in enumerate(accumulators[: last + 1]):
@@ -62,6 +69,37 @@ def written_out(
             return None
         values[Accumulated.make(number, value.dtype)] = value
     return substitution(values)(store.value)
+
+
+def long_product(nest: ReduceNest | RowNest, store: Store) -> Expr | None:
+    """The value of a store of a nest, which is a sum of products of more than a few terms, without
+    the sum; None if it is no such sum.
+    """
+    steps, accumulators = prod(nest.loop), nest_accumulators(nest)
+    if steps <= MAX_TERMS or len(accumulators) != 1:
+        return None
+    (accumulator,) = accumulators
+    value = accumulator.value
+    if accumulator.combiner is not ADD or accumulator.arg or value.dtype not in TILED_DTYPES:
+        return None
+    if type(value) is not Apply or value.op not in PRODUCTS:
+        return None
+    if steps * value.dtype.itemsize > MAX_LONG_BYTES:
+        return None
+    total: Expr = const(0, value.dtype)
+    for step in _steps(nest):
+        left, right = map(substitution(step), value.args)
+        total = apply(multiply_add, (left, right, total), value.dtype, {})
+    return substitution({Accumulated.make(0, value.dtype): total})(store.value)
+
+
+def _steps(nest: ReduceNest | RowNest) -> list[dict[Expr, Expr]]:
+    """The indices of each step, by axis."""
+    axes = space_index(nest.loop, len(nest.space))
+    return [
+        dict(zip(axes, map(const, step), strict=True))
+        for step in product(*[range(extent) for extent in nest.loop])
+    ]
 
 
 def _folded(

@@ -15,7 +15,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import field
 from typing import NamedTuple
 
-from lowering.plan.nests.tiled_products import MIN_TILED, PRODUCTS, TILED_DTYPES
+from lowering.plan.nests.tiled_products import MIN_TILED, PRODUCTS, TILE_SIDE, TILED_DTYPES
 from lowering.plan.target.target import Costs
 from lowering.planning.expansion.equation_costs import COMPUTED, MAPPED, is_free, own_cost
 from lowering.planning.gather_costs import is_gathered_faster
@@ -51,9 +51,6 @@ EXPENSIVE = 4
 
 MAX_PRINTED_WORK = 1 << 14
 """Scalar work of the values that a print computes itself, which has few threads."""
-
-TILE_SIDE = 32
-"""Outputs of a tile, at least, for which an element of a factor is computed once."""
 
 EXPENSIVE_IN_TILES = 16
 """Scalar work of an element of a factor from which the same applies: less is hidden by products."""

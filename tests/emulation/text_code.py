@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lowering.cuda.recipe import recording
+from lowering.cuda.recipe import recorder
 from lowering.cuda.recipe.targets import target_of
 from tracegraph.staging.program_function import StoredTarget
 
@@ -27,8 +27,8 @@ def uncompiled(monkeypatch: pytest.MonkeyPatch) -> None:
     def text(source: str, *others: Any) -> TextCode:
         return TextCode(source.encode())
 
-    monkeypatch.setattr(recording, "cubin", text)
-    monkeypatch.setattr(recording, "custom_cubin", text)
+    monkeypatch.setattr(recorder, "cubin", text)
+    monkeypatch.setattr(recorder, "custom_cubin", text)
 
 
 def stored(plan: Any, arch: str = "sm_90") -> StoredTarget:

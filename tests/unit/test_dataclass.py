@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 import tracegraph
 from tracegraph.generated.dataclass import dataclass, write_constructors
+from tracegraph.user_source import Kind, kinds
 
 ROOT = Path(tracegraph.__file__).parents[1]
 
@@ -150,3 +151,8 @@ def test_packages_use_no_other() -> None:
     found = re.compile(r"^from dataclasses import .*\bdataclass\b|^@dataclasses\.dataclass", re.M)
     others = [str(p) for p in files if found.search(p.read_text(encoding="utf-8"))]
     assert [p for p in others if not p.endswith("generated/dataclass.py")] == []
+
+
+def test_generated_methods_count_as_code_of_this_package() -> None:
+    for name in ("__init__", "__eq__", "__hash__"):
+        assert kinds[getattr(_Point, name).__code__.co_filename] is Kind.OWN

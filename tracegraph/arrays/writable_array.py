@@ -10,6 +10,7 @@ import numpy as np
 
 from tracegraph import errors, tree
 from tracegraph.arrays.device_writes import EAGER, derived, is_read_at, write
+from tracegraph.errors.tracebacks import hide_frames
 from tracegraph.ir.types import ArrayType
 from tracegraph.tracing.local_writes import LocalWrites
 from tracegraph.tracing.selection import Plain, plain
@@ -59,15 +60,19 @@ class WritableArray(LocalWrites):
         __array__: Any
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        self.check_writable()
-        data: Any = self.memory
-        if not isinstance(data, np.ndarray):
+        try:
+            self.check_writable()
+            data: Any = self.memory
+            if isinstance(data, np.ndarray):
+                with np.errstate(all="ignore"):
+                    data[tree.map(as_ndarray, index)] = as_ndarray(value)
+                return
             del data  # a reference to memory that is written to in place if there is no other
             if not is_read_at(value, self, index):
                 write(self, index, value)
-            return
-        with np.errstate(all="ignore"):
-            data[tree.map(as_ndarray, index)] = as_ndarray(value)
+        except BaseException as error:
+            hide_frames(error)
+            raise
 
     def local(self) -> Self:
         """Say that no other Array stands for these elements, so that they may be written to; return

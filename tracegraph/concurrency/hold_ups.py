@@ -8,12 +8,13 @@ What is freed by a finalizer, which may run in any thread at any point, is put o
 
 from __future__ import annotations
 
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from threading import Lock, get_ident
 
-from tracegraph.concurrency.locks import held
+from tracegraph.concurrency.locks import holding
 
 _gate = Lock()
 _through: set[int] = set()
@@ -21,6 +22,7 @@ _through: set[int] = set()
 _put_off: deque[Callable[[], object]] = deque()
 _in_use = False
 _NOTHING = nullcontext()
+_holding_gate = holding(_gate)
 
 
 def exclude_launches() -> None:
@@ -41,7 +43,7 @@ def alone_in_driver() -> AbstractContextManager[None]:
 @contextmanager
 def _alone() -> Iterator[None]:
     try:
-        with held([_gate]), taking_part():
+        with _holding_gate, taking_part():
             yield
     finally:
         _free()
@@ -60,6 +62,9 @@ def taking_part() -> Iterator[None]:
 def free(call: Callable[[], object]) -> None:
     """Make a call that may wait for a device; if a mesh is launched just now, after that.
 
+    What it raises then goes to `sys.unraisablehook`, as from a finalizer: it is made by a thread
+    that has not asked for it.
+
     >>> free(lambda: print("freed"))
     freed
     """
@@ -67,7 +72,7 @@ def free(call: Callable[[], object]) -> None:
         call()
         return
     _put_off.append(call)
-    _free()
+    _free(call)
 
 
 def free_now() -> None:
@@ -78,15 +83,36 @@ def free_now() -> None:
         _free()
 
 
-def _free() -> None:
+def _free(asked: Callable[[], object] | None = None) -> None:
     """What another thread puts off in the end, it frees itself, or finds that this one will."""
     while _put_off and _gate.acquire(blocking=False):
         try:
-            _drain()
+            _drain(asked)
         finally:
             _gate.release()
 
 
-def _drain() -> None:
+def _drain(asked: Callable[[], object] | None = None) -> None:
+    """Make the calls that were put off. What the one that was asked for raises, is raised."""
+    failure: Exception | None = None
     while _put_off:
-        _put_off.popleft()()
+        call = _put_off.popleft()
+        if call is not asked:
+            _as_finalizer(call)
+            continue
+        try:
+            call()
+        except Exception as error:
+            failure = error
+    if failure is not None:
+        raise failure
+
+
+class _Owner:
+    """What a finalizer is of."""
+
+
+def _as_finalizer(call: Callable[[], object]) -> None:
+    owner = _Owner()
+    reference = weakref.ref(owner, lambda _: call())
+    del owner, reference

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found] # `signal` looks for names of handlers, for 8 µs
 import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+
+_SIGINT = int(signal.SIGINT)
 
 
 @contextmanager
@@ -22,15 +25,15 @@ def interrupts_held_back() -> Iterator[None]:
     this is still done
     interrupted
     """
-    handler = signal.getsignal(signal.SIGINT)
+    handler = _signal.getsignal(_SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(handler):
         yield
         return
     came: list[FrameType | None] = []
-    signal.signal(signal.SIGINT, lambda _, frame: came.append(frame))
+    _signal.signal(_SIGINT, lambda _, frame: came.append(frame))
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, handler)
+        _signal.signal(_SIGINT, handler)
         if came:
             handler(signal.SIGINT, came[0])

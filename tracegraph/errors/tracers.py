@@ -245,10 +245,11 @@ class EscapedTracerError(TracerMisuseError):
 class TracerWriteError(TypeError, ValueError):
     """A traced value that must not change was written to; NumPy raises ValueError there."""
 
-    def __init__(self, tracer: TracerLike, reason: str) -> None:
+    def __init__(self, tracer: TracerLike, reason: str, instead: str = "") -> None:
+        instead = instead or "use y = x.at[i].set(v)"
         super().__init__(
             f"assignment to {described(tracer)}, {reason}; write to a copy (y = x.copy(); y[i] = "
-            f"v), or use y = x.at[i].set(v){user_line()}"
+            f"v), or {instead}{user_line()}"
         )
 
 

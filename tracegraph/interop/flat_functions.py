@@ -30,35 +30,51 @@ _numbers = count()
 _by_number: WeakValueDictionary[int, FlatFunction] = WeakValueDictionary()
 
 
-class FlatFunction:
-    """A function of arrays and numbers that returns a tuple of arrays.
+MOST = 512
+"""What is known of a function at most; beyond that, it is found out again."""
 
-    `number` is another one for each function, by which graphs of other libraries name it.
+
+class _Known(dict[Hashable, Any]):
+    """A cache of at most `MOST` entries."""
+
+    def __setitem__(self, key: Hashable, value: Any) -> None:
+        if len(self) >= MOST:
+            self.clear()
+        super().__setitem__(key, value)
+
+
+class FlatFunction:
+    """A function of arrays and numbers that returns a tree of arrays.
+
+    Functions that are derived of it take and return the leaves of its results. `number` is another
+    one for each function, by which graphs of other libraries name it.
     """
 
-    def __init__(self, function: Callable[..., Values], device: str | None = None) -> None:
+    def __init__(self, function: Callable[..., Any], device: str | None = None) -> None:
         self.function = function
         self.device = device
         self.number = next(_numbers)
-        self._jitted: dict[str, Jitted[..., Values]] = {}
+        self._jitted: dict[str, Jitted[..., Any]] = {}
         self._derived: dict[Hashable, FlatFunction] = {}
-        # What another library has found out about it, by what that is and what it is known by. It
-        # stays as long as the function: a second half that were found out again would be another
-        # one, with programs of its own, beside the first, which compiled graphs name by its number.
-        self.elsewhere: dict[tuple[str, Hashable], Any] = {}
-        self.prepared: dict[Hashable, Any] = {}  # its prepared calls, by the types of arguments
+        self.known = _Known()  # what calls have found out about it, by what that is and a key
         _by_number[self.number] = self
 
-    def on(self, device: str) -> Jitted[..., Values]:
+    def on(self, device: str) -> Jitted[..., Any]:
         """The jitted function that runs on a device."""
         found = self._jitted.get(device)
         if found is None:
             found = self._jitted.setdefault(device, jit(self.function, device=device))
         return found
 
-    def result_types(self, types: Sequence[ArrayType]) -> tuple[ArrayType, ...]:
-        """The types of the results for arguments of these types. Nothing runs."""
-        found: tuple[ArrayType, ...] = eval_shape(self.function, *types)
+    def results(self, types: Sequence[ArrayType]) -> tuple[tuple[ArrayType, ...], tree.Structure]:
+        """The types of the leaves of the results for arguments of these types, and the structure of
+        the results. Nothing runs.
+        """
+        key = ("results", *types)
+        found: tuple[tuple[ArrayType, ...], tree.Structure] | None = self.known.get(key)
+        if found is None:
+            leaves, structure = tree.flatten(eval_shape(self.function, *types))
+            found = self.known[key] = tuple(leaves), structure
         return found
 
     def with_numbers(self, numbers: Sequence[tuple[int, Any]]) -> FlatFunction:
@@ -66,7 +82,7 @@ class FlatFunction:
         if not numbers:
             return self
 
-        def bound(*arrays: Any) -> Values:
+        def bound(*arrays: Any) -> Any:
             values = list(arrays)
             for position, number in numbers:  # in ascending order
                 values.insert(position, number)
@@ -99,18 +115,25 @@ class FlatFunction:
         """
 
         def kept(*values: Any) -> Any:
+            structures = []
+
             def of_needed(*free: Any) -> Any:
-                found = self._with(values, needed, free)
+                found, structure = tree.flatten(self._with(values, needed, free))
+                structures.append(structure)
                 return tuple([x for x in found if is_inexact(type_of(x))]), tuple(found)
 
             found = first_half(of_needed, _chosen(values, needed), values)
-            return (tuple(self.function(*values)), None) if found is None else found
+            if found is None:
+                return self.function(*values), None
+            return tree.unflatten(structures[-1], found[0]), found[1]
 
         return self._derive(("keeping", needed), kept)
 
-    def second_half(self, half: SecondHalf) -> FlatFunction:
+    def second_half(self, half: SecondHalf, *, is_lasting: bool) -> FlatFunction:
         """The function of the values at the places of a half, and of the cotangents of all inexact
         results, that returns the conjugate cotangents of the needed arguments.
+
+        One that is lasting is there as long as this one, for graphs that name it by its number.
         """
 
         def pulled(*values: Any) -> Values:
@@ -118,15 +141,7 @@ class FlatFunction:
             cotangents = half(values[:count], tuple(map(_conjugate, values[count:])))
             return tuple(map(_conjugate, cotangents))
 
-        return self._derive(half, pulled)
-
-    def leaves(self) -> FlatFunction:
-        """The function that returns the leaves of its results, if these are any tree."""
-
-        def flat(*values: Any) -> Values:
-            return tuple(tree.leaves(self.function(*values)))
-
-        return self._derive("leaves", flat)
+        return self._derive(half, pulled) if is_lasting else self._named(pulled)
 
     def pushforward(self, moving: Mask, differentiable: Mask) -> FlatFunction:
         """The function of all arguments, and of tangents of the moving ones, that returns the
@@ -148,21 +163,24 @@ class FlatFunction:
         """The kept results as a function of the arguments that are free."""
 
         def of_free(*values: Any) -> Values:
-            return tuple(_chosen(self._with(primals, free, values), kept))
+            return tuple(_chosen(tree.leaves(self._with(primals, free, values)), kept))
 
         return of_free
 
-    def _with(self, primals: Values, free: Mask, values: Values) -> Values:
+    def _with(self, primals: Values, free: Mask, values: Values) -> Any:
         """The results for these arguments, with the values in place of those that are free."""
         left = iter(values)
         return self.function(*[next(left) if f else p for p, f in zip(primals, free, strict=True)])
 
-    def _derive(self, key: Hashable, function: Callable[..., Values]) -> FlatFunction:
+    def _derive(self, key: Hashable, function: Callable[..., Any]) -> FlatFunction:
         found = self._derived.get(key)
         if found is None:
-            function.__name__ = getattr(self.function, "__name__", "function")
-            found = self._derived.setdefault(key, FlatFunction(function, self.device))
+            found = self._derived.setdefault(key, self._named(function))
         return found
+
+    def _named(self, function: Callable[..., Any]) -> FlatFunction:
+        function.__name__ = getattr(self.function, "__name__", "function")
+        return FlatFunction(function, self.device)
 
 
 def by_number(number: int) -> FlatFunction:
@@ -182,29 +200,15 @@ def by_number(number: int) -> FlatFunction:
 
 def flat_of_tree(
     body: Callable[..., Any], structure: tree.Structure, device: str | None
-) -> tuple[FlatFunction, list[tree.Structure]]:
-    """The function of the leaves of arguments of a structure, and the structure of its results,
-    which is there once it was traced.
+) -> FlatFunction:
+    """The function of the leaves of arguments of a structure."""
 
-    A call raises TypeError if `body` returns another tree than for earlier arguments.
-    """
-    results: list[tree.Structure] = []
-    name = getattr(body, "__name__", "function")
-
-    def flat(*leaves: Any) -> tuple[Any, ...]:
+    def flat(*leaves: Any) -> Any:
         args, kwargs = tree.unflatten(structure, leaves)
-        values, found = tree.flatten(body(*args, **kwargs))
-        if results and found != results[0]:
-            raise TypeError(
-                f"{name} returns {found} for these arguments, and has returned {results[0]} for "
-                "others; a wrapped function returns one tree for all arguments of a tree: return "
-                "the same, or wrap a function for each"
-            )
-        results[:] = [found]
-        return tuple(values)
+        return body(*args, **kwargs)
 
-    flat.__name__ = name
-    return FlatFunction(flat, device), results
+    flat.__name__ = getattr(body, "__name__", "function")
+    return FlatFunction(flat, device)
 
 
 def by_its_name(

@@ -9,8 +9,7 @@ Each is such a primitive again, so that transformations nest.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import jax
@@ -18,6 +17,7 @@ import numpy as np
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
+from tracegraph import tree
 from tracegraph.interop.flat_functions import FlatFunction
 from tracegraph.ir.types import ArrayType
 
@@ -56,15 +56,20 @@ def is_weak(x: Any) -> bool:
     return bool(getattr(x, "weak_type", False)) and np.ndim(x) == 0
 
 
-@lru_cache(4096)
-def _result_types(function: FlatFunction, types: tuple[ArrayType, ...]) -> tuple[ArrayType, ...]:
-    return function.result_types(types)
+def result_structure(
+    function: FlatFunction, weak: tuple[bool, ...], values: Sequence[Any]
+) -> tree.Structure:
+    """The structure of the results of a function for arrays of JAX's, or for what it traces."""
+    return function.results(_types(weak, map(_array, values)))[1]
+
+
+def _types(weak: tuple[bool, ...], values: Iterable[Any]) -> list[ArrayType]:
+    return [ArrayType(x.dtype, x.shape, w) for x, w in zip(values, weak, strict=True)]
 
 
 def _results(function: FlatFunction, weak: tuple[bool, ...], values: Sequence[Any]) -> list[Any]:
     """The types of the results, as JAX has them."""
-    types = [ArrayType(x.dtype, x.shape, w) for x, w in zip(values, weak, strict=True)]
-    found = _result_types(function, tuple(types))
+    found, _ = function.results(_types(weak, values))
     return [jax.ShapeDtypeStruct(t.shape, canonical(t.dtype)) for t in found]
 
 
@@ -81,7 +86,8 @@ def _called_back(
 
     def run(*arrays: Any) -> tuple[Any, ...]:
         pairs = zip(arrays, weak, strict=True)
-        found = function.on("host")(*[x.item() if w else np.asarray(x) for x, w in pairs])
+        made = function.on("host")(*[x.item() if w else np.asarray(x) for x, w in pairs])
+        found = tree.leaves(made)
         return tuple([np.asarray(x, r.dtype) for x, r in zip(found, results, strict=True)])
 
     found: Sequence[Any] = jax.pure_callback(run, tuple(results), *given)

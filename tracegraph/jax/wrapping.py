@@ -14,7 +14,7 @@ from tracegraph import tree
 from tracegraph.errors import UnsupportedArgumentError
 from tracegraph.errors.tracebacks import entry_point
 from tracegraph.interop.flat_functions import FlatFunction, by_its_name, flat_of_tree
-from tracegraph.jax.callback import call_on_host, canonical, is_weak
+from tracegraph.jax.callback import call_on_host, canonical, is_weak, result_structure
 
 __all__ = ["wrap"]
 
@@ -37,8 +37,7 @@ def wrap(body: Callable[..., Any]) -> Callable[..., Any]:
         weakly typed, are numbers to `body`: they take the dtypes of the arrays beside them.
 
     Raises:
-        TypeError: `body` is not callable. A call raises what tracing `body` raises, and TypeError
-            if that returns another tree than for other arguments of the same tree.
+        TypeError: `body` is not callable. A call raises what tracing `body` raises.
 
     >>> import jax
     >>> f = wrap(lambda x: (x**2).sum())
@@ -55,28 +54,26 @@ def wrap(body: Callable[..., Any]) -> Callable[..., Any]:
     def in_jax(*args: Any, **kwargs: Any) -> Any:
         return tree.map(_in_dtype_of_jax, body(*args, **kwargs))
 
-    known: dict[Hashable, tuple[FlatFunction, list[tree.Structure]]] = {}
+    known: dict[Hashable, FlatFunction] = {}
 
     @entry_point
     @wraps(body)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         leaves, structure = tree.flatten((args, kwargs))
-        found = known.get(structure)
-        if found is None:
-            found = known.setdefault(structure, flat_of_tree(in_jax, structure, None))
-        function, results = found
-        flat: Sequence[Any]
+        function = known.get(structure)
+        if function is None:
+            function = known.setdefault(structure, flat_of_tree(in_jax, structure, None))
         if any(isinstance(x, jax.core.Tracer) for x in leaves):
-            flat = call_on_host(function, tuple(map(is_weak, leaves)), leaves)
-        else:
-            given = [x.item() if isinstance(x, jax.Array) and is_weak(x) else x for x in leaves]
-            device = _device_of(leaves)
-            try:
-                values = function.on(device)(*given)
-            except UnsupportedArgumentError as error:
-                raise by_its_name(error, body, args, kwargs) from None
-            flat = [_as_jax(x, device) for x in values]
-        return tree.unflatten(results[0], flat)
+            weak = tuple(map(is_weak, leaves))
+            results = call_on_host(function, weak, leaves)
+            return tree.unflatten(result_structure(function, weak, leaves), results)
+        given = [x.item() if isinstance(x, jax.Array) and is_weak(x) else x for x in leaves]
+        device = _device_of(leaves)
+        try:
+            found = function.on(device)(*given)
+        except UnsupportedArgumentError as error:
+            raise by_its_name(error, body, args, kwargs) from None
+        return tree.map(lambda x: _as_jax(x, device), found)
 
     return wrapped
 

@@ -89,7 +89,7 @@ def pmean(x: Any, axis_name: AxisNames) -> Any:
 
     def mean(leaf: Any) -> Any:
         if not isinstance(leaf, Tracer):
-            return np.asarray(leaf) * 1.0
+            return leaf * 1.0
         total = _bind(trace, "psum", _counted(leaf), axes=names, count=count)
         if total.dtype.kind in "iu":
             total = bind(trace, get("cast"), [total], {"dtype": np.dtype(np.float64)})

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from tracegraph import errors
 from tracegraph.errors.tracebacks import entry_point
-from tracegraph.ir.types import type_of
+from tracegraph.ir.types import ArrayType, type_of
 from tracegraph.sharding.collectives import axis_index, axis_size, ppermute
+from tracegraph.tracing.tracer import Tracer
 
 __all__ = ["halo"]
 
@@ -22,7 +23,7 @@ def halo(
     *,
     width: int = 1,
     axis: int = 0,
-    boundary: float | Literal["periodic"] = "periodic",
+    boundary: Any = "periodic",
 ) -> tuple[Any, Any]:
     """What is before and behind a block of an array that is divided along an axis.
 
@@ -35,14 +36,15 @@ def halo(
         width: how many elements of the neighbours.
         axis: the axis of the array that is divided.
         boundary: ``"periodic"``, where the first block follows the last one; or the number that
-            stands outside of the array.
+            stands outside of the array, which may be a traced scalar.
 
     Returns:
         The last elements of the block before, and the first ones of the block behind.
 
     Raises:
         CollectiveOutsideShardError, UnknownAxisError: as in `psum`.
-        ShardingError: the block has fewer than `width` elements, or `boundary` is something else.
+        ShardingError: the block has fewer than `width` elements, or `boundary` is something else,
+            or a number that no block of this dtype has.
         numpy.exceptions.AxisError: x has no such axis.
 
     >>> import tracegraph
@@ -55,28 +57,56 @@ def halo(
            [ 6.,  9.],
            [12.,  9.]])
     """
-    count = axis_size(axis_name)
-    type_, size = type_of(x), operator.index(width)
-    if not -type_.ndim <= axis < type_.ndim:
-        raise np.exceptions.AxisError(axis, type_.ndim, "halo")
-    at = axis % type_.ndim
+    if not isinstance(axis_name, str):
+        raise errors.ShardingError(
+            f"halo: axis_name must be the name of one axis, got {errors.value_text(axis_name)}"
+        )
+    count, type_ = axis_size(axis_name), type_of(x)
+    size, at = _integer("width", width), _integer("axis", axis)
+    if not -type_.ndim <= at < type_.ndim:
+        raise np.exceptions.AxisError(at, type_.ndim, "halo")
+    at %= type_.ndim
     if not 0 <= size <= type_.shape[at]:
         raise errors.ShardingError(
             f"halo: a block of {type_} has {type_.shape[at]} elements along axis {at}, and its "
             f"neighbours are to send {size}; divide the array among fewer devices"
         )
-    around = boundary == "periodic"
-    if not around and (isinstance(boundary, str) or np.ndim(boundary)):
-        raise errors.ShardingError(
-            f'halo: boundary is "periodic" or a number, not {errors.value_text(boundary)}'
-        )
+    around = isinstance(boundary, str) and boundary == "periodic"
+    if not around:
+        _require_element(boundary, type_)
     index: list[Any] = [slice(None)] * type_.ndim
     first, last = (index.copy() for _ in range(2))
     first[at], last[at] = slice(0, size), slice(type_.shape[at] - size, None)
     pairs = [(i, (i + 1) % count) for i in range(count if around else count - 1)]
     before = ppermute(x[tuple(last)], axis_name, pairs)
     behind = ppermute(x[tuple(first)], axis_name, [(target, source) for source, target in pairs])
-    if around or boundary == 0:
+    is_traced = isinstance(boundary, Tracer)
+    if around or (not is_traced and boundary == 0):
         return before, behind
-    number, outside = axis_index(axis_name), type_.dtype.type(boundary)
+    number = axis_index(axis_name)
+    outside = boundary.astype(type_.dtype) if is_traced else type_.dtype.type(boundary)
     return np.where(number == 0, outside, before), np.where(number == count - 1, outside, behind)
+
+
+def _integer(name: str, value: Any) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise errors.ShardingError(
+            f"halo: {name} is an int, not {errors.value_text(value)}"
+        ) from None
+
+
+def _require_element(boundary: Any, block: ArrayType) -> None:
+    """Raise ShardingError if a boundary is no number that a block may have as an element."""
+    got = errors.value_text(boundary)
+    try:
+        found = type_of(boundary)
+    except TypeError:
+        found = None
+    if found is None or found.shape:
+        raise errors.ShardingError(f'halo: boundary is "periodic" or a number, not {got}')
+    if not np.can_cast(found.dtype, block.dtype, "same_kind"):
+        raise errors.ShardingError(
+            f"halo: boundary is {got}, which is no element of a block of {block}"
+        )

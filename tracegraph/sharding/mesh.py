@@ -25,7 +25,7 @@ class Mesh:
     Args:
         shape: the number of devices along each axis; an int for one axis.
         axis_names: a name for each axis; a string for one axis.
-        device: ``"cuda"``: the first GPUs of this machine, which exchange arrays by NCCL.
+        device: ``"cuda"``: the first GPUs of this machine, in which kernels exchange arrays.
             ``"host"``: each device is a thread of this process, which runs the same plan as a GPU
             would. None is the kind of device that functions run on.
 
@@ -136,7 +136,7 @@ class Mesh:
         return dict(zip(self.axis_names, map(int, at), strict=True))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Mesh) and self.device == other.device
+        return self is other or (isinstance(other, Mesh) and self.device == other.device)
 
     def __hash__(self) -> int:
         return hash(self.device)

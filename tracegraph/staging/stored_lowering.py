@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -64,23 +65,26 @@ class StoredTraced(Traced):
 class StoredLowered(Lowered):
     """A program that has targets in place of a plan, which is made once it is asked for."""
 
-    __slots__ = ("_planned", "_stored")
+    __slots__ = ("_planned", "_planning", "_stored")
     _planned: Lowered | None
+    _planning: threading.Lock
     _stored: StoredProgram
 
     def __init__(self, traced: StoredTraced, stored: StoredProgram) -> None:
         object.__setattr__(self, "traced", traced)
         object.__setattr__(self, "_stored", stored)
         object.__setattr__(self, "_planned", None)
+        object.__setattr__(self, "_planning", threading.Lock())
 
     @property
     def planned(self) -> Lowered:
         """The program, planned for the device."""
-        found = self._planned
-        if found is None:
-            found = self.traced.lower()
-            object.__setattr__(self, "_planned", found)
-        return found
+        with self._planning:
+            found = self._planned
+            if found is None:
+                found = self.traced.lower()
+                object.__setattr__(self, "_planned", found)
+            return found
 
     @property
     def plan(self) -> Any:

@@ -15,18 +15,29 @@ from tracegraph.interop.halves import SecondHalf
 from tracegraph.torch.tensors import run, run_tree
 
 
+class CallResults:
+    """What a call says of its results besides their leaves, which PyTorch hands on."""
+
+    __slots__ = ("structure",)
+
+    structure: tree.Structure
+
+
 class TensorCall(torch.autograd.Function):
     """A call of a FlatFunction. Its derivatives are such calls, so they have derivatives."""
 
     @staticmethod
-    def forward(function: FlatFunction, *values: Any) -> tuple[torch.Tensor, ...]:
+    def forward(
+        function: FlatFunction, about: CallResults, *values: Any
+    ) -> tuple[torch.Tensor, ...]:
         """Run the function."""
-        return run(function, values)
+        tensors, about.structure = run_tree(function, values)
+        return tensors
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, ...]) -> None:
         """Keep the function and its arguments: derivatives compute again what they need."""
-        function, *values = inputs
+        function, _, *values = inputs
         tensors = [x for x in values if isinstance(x, torch.Tensor)]
         ctx.function = function
         ctx.numbers = [(i, x) for i, x in enumerate(values) if not isinstance(x, torch.Tensor)]
@@ -39,28 +50,32 @@ class TensorCall(torch.autograd.Function):
     def backward(ctx: Any, *cotangents: torch.Tensor) -> tuple[Any, ...]:
         """The gradients of the arguments that need them: one graph."""
         values = _values(ctx)
-        needed = ctx.needs_input_grad[1:]
+        needed = ctx.needs_input_grad[2:]
         given = [c for c, d in zip(cotangents, ctx.differentiable, strict=True) if d]
         pullback = ctx.function.pullback(needed, ctx.differentiable, conjugates=True)
-        found = iter(TensorCall.apply(pullback, *values, *given))
-        return (None, *[next(found) if need else None for need in needed])
+        found = iter(TensorCall.apply(pullback, CallResults(), *values, *given))
+        return (None, None, *[next(found) if need else None for need in needed])
 
     @staticmethod
-    def jvp(ctx: Any, _: None, *tangents: Any) -> tuple[Any, ...]:
+    def jvp(ctx: Any, _: None, __: None, *tangents: Any) -> tuple[Any, ...]:
         """The tangents of the results: one graph."""
         values = _values(ctx)
         moving = tuple(t is not None and is_inexact(t) for t in tangents)
         given = [t for t, moves in zip(tangents, moving, strict=True) if moves]
         pushforward = ctx.function.pushforward(moving, ctx.differentiable)
-        found = iter(TensorCall.apply(pushforward, *values, *given))
+        found = iter(TensorCall.apply(pushforward, CallResults(), *values, *given))
         return tuple(next(found) if d else None for d in ctx.differentiable)
 
     @staticmethod
     def vmap(
-        info: Any, in_dims: tuple[Any, ...], function: FlatFunction, *values: Any
+        info: Any,
+        in_dims: tuple[Any, ...],
+        function: FlatFunction,
+        about: CallResults,
+        *values: Any,
     ) -> tuple[tuple[torch.Tensor, ...], tuple[int, ...]]:
         """All lanes at once: one graph of the batched function."""
-        results = TensorCall.apply(function.batched(tuple(in_dims[1:])), *values)
+        results = TensorCall.apply(function.batched(tuple(in_dims[2:])), about, *values)
         return results, (0,) * len(results)
 
 
@@ -73,14 +88,18 @@ class KeepingCall(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, function: FlatFunction, *values: Any) -> tuple[torch.Tensor, ...]:
+    def forward(
+        ctx: Any, function: FlatFunction, about: CallResults, *values: Any
+    ) -> tuple[torch.Tensor, ...]:
         """Run the function, and keep values."""
-        needed = ctx.needs_input_grad[1:]
+        needed = ctx.needs_input_grad[2:]
         keeping = function.keeping(needed)
         tensors, structure = run_tree(keeping, values)
-        layout: _KeptLayout | None = keeping.elsewhere.get(("layout", structure))
+        layout: _KeptLayout | None = keeping.known.get(("layout", structure))
         if layout is None:
-            layout = keeping.elsewhere["layout", structure] = _layout(structure, tensors)
+            layout = _layout(function, structure, tensors)
+            keeping.known["layout", structure] = layout
+        about.structure = layout.structure
         results, kept = tensors[: layout.results], tensors[layout.results :]
         arguments = [x for x in values if isinstance(x, torch.Tensor)]
         if len(arguments) == len(values):
@@ -101,35 +120,41 @@ class KeepingCall(torch.autograd.Function):
         values = list(saved[:arguments])
         for position, number in ctx.numbers:
             values.insert(position, number)
-        half, differentiable = ctx.layout.half, ctx.layout.differentiable
+        second, differentiable = ctx.layout.second, ctx.layout.differentiable
         given = [c for c, d in zip(cotangents, differentiable, strict=True) if d]
-        if half is None or torch.is_grad_enabled() or not is_plain([*saved, *given]):
+        if second is None or torch.is_grad_enabled() or not is_plain([*saved, *given]):
             pullback = ctx.function.pullback(ctx.needed, differentiable, conjugates=True)
-            found = iter(TensorCall.apply(pullback, *values, *given))
+            found = iter(TensorCall.apply(pullback, CallResults(), *values, *given))
         else:
             used = dict(zip(ctx.layout.used, saved[arguments + kept :], strict=True))
-            known = taken(half, values, used, saved[arguments : arguments + kept])
-            found = iter(run(ctx.function.second_half(half), [*known, *given]))
-        return (None, *[next(found) if need else None for need in ctx.needed])
+            known = taken(ctx.layout.half, values, used, saved[arguments : arguments + kept])
+            found = iter(run(second, [*known, *given]))
+        return (None, None, *[next(found) if need else None for need in ctx.needed])
 
 
 class _KeptLayout(NamedTuple):
-    """Of the tensors that a keeping function returns: the number of results, which of them are
-    differentiable, which the second half takes, and that half.
+    """Of the tensors that a keeping function returns: the structure and number of results, which of
+    them are differentiable, which the second half takes, that half, and its function.
     """
 
+    structure: tree.Structure
     results: int
     differentiable: tuple[bool, ...]
     used: tuple[int, ...]
     half: SecondHalf | None
+    second: FlatFunction | None
 
 
-def _layout(structure: tree.Structure, tensors: Sequence[torch.Tensor]) -> _KeptLayout:
-    results, kept = tree.unflatten(structure, range(structure.num_leaves))
-    half = getattr(kept, "half", None)
+def _layout(
+    function: FlatFunction, structure: tree.Structure, tensors: Sequence[torch.Tensor]
+) -> _KeptLayout:
+    returned, kept = tree.unflatten(structure, range(structure.num_leaves))
+    results = tree.structure(returned)
+    count, half = results.num_leaves, getattr(kept, "half", None)
     places = () if half is None else half.places
     used = tuple(sorted({place.number for place in places if place.kind == "result"}))
-    return _KeptLayout(len(results), tuple(map(is_inexact, tensors[: len(results)])), used, half)
+    second = None if half is None else function.second_half(half, is_lasting=False)
+    return _KeptLayout(results, count, tuple(map(is_inexact, tensors[:count])), used, half, second)
 
 
 def taken(half: SecondHalf, arguments: Sequence[Any], results: Any, kept: Any) -> list[Any]:
@@ -146,18 +171,25 @@ _forward.__signature__ = signature(_forward)
 _KNOWN_CLASSES = frozenset({torch.Tensor, torch.nn.Parameter, bool, int, float, complex})
 
 
-def apply(function: FlatFunction, values: Sequence[Any]) -> tuple[torch.Tensor, ...]:
-    """A call of a function, of which PyTorch notes what it needs for derivatives."""
+def apply(
+    function: FlatFunction, values: Sequence[Any]
+) -> tuple[tuple[torch.Tensor, ...], tree.Structure]:
+    """The leaves and the structure of the results of a call, of which PyTorch notes what it needs
+    for derivatives.
+    """
     if not is_plain(values):
         return _noted(TensorCall, function, values)
     if torch.is_grad_enabled() and any(map(asks_gradient, values)):
         return _noted(KeepingCall, function, values)
-    return run(function, values)
+    return run_tree(function, values)
 
 
-def _noted(kind: Any, function: FlatFunction, values: Sequence[Any]) -> tuple[torch.Tensor, ...]:
-    found: tuple[torch.Tensor, ...] = kind.apply(function, *values)
-    return found
+def _noted(
+    kind: Any, function: FlatFunction, values: Sequence[Any]
+) -> tuple[tuple[torch.Tensor, ...], tree.Structure]:
+    about = CallResults()
+    found: tuple[torch.Tensor, ...] = kind.apply(function, about, *values)
+    return found, about.structure
 
 
 def is_plain(values: Sequence[Any]) -> bool:

@@ -19,20 +19,28 @@ from tracegraph.torch.differentiated import asks_gradient, is_inexact, taken
 from tracegraph.torch.tensors import TORCH_DTYPES, run, run_tree, type_of_tensor
 
 
-def call_in_graph(function: FlatFunction, values: Sequence[Any]) -> Sequence[torch.Tensor]:
-    """The results of a function, by an operator."""
+def call_in_graph(
+    function: FlatFunction, values: Sequence[Any]
+) -> tuple[Sequence[torch.Tensor], tree.Structure]:
+    """The leaves of the results of a function, by an operator, and their structure."""
     tensors = [x for x in values if isinstance(x, torch.Tensor)]
     numbers = [(i, x) for i, x in enumerate(values) if not isinstance(x, torch.Tensor)]
     bound = function.with_numbers(numbers)
     needed = tuple([asks_gradient(x) and is_inexact(x) for x in tensors])
     if not torch.is_grad_enabled() or not any(needed):
-        return call(bound.number, tensors)
+        return call(bound.number, tensors), _results(bound, tensors)[1]
     keeping = bound.keeping(needed)
     parts = _parts(keeping, tensors)
     if parts.half is None:
-        return call(bound.number, tensors)
+        return call(bound.number, tensors), parts.structure
     found: list[torch.Tensor] = keeping_call(bound.number, list(needed), tensors)
-    return found[: parts.results]
+    return found[: parts.structure.num_leaves], parts.structure
+
+
+def _results(
+    function: FlatFunction, values: Sequence[torch.Tensor]
+) -> tuple[tuple[ArrayType, ...], tree.Structure]:
+    return function.results([type_of_tensor(x) for x in values])
 
 
 @torch.library.custom_op("tracegraph::call", mutates_args=())
@@ -44,8 +52,7 @@ def call(number: int, values: Sequence[torch.Tensor]) -> list[torch.Tensor]:
 @call.register_fake
 def _result_types(number: int, values: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     function = by_number(number)
-    types = function.result_types([type_of_tensor(x) for x in values])
-    return [_zeros(t, _device(function, values)) for t in types]
+    return [_zeros(t, _device(function, values)) for t in _results(function, values)[0]]
 
 
 def _device(function: FlatFunction, values: Sequence[torch.Tensor]) -> torch.device:
@@ -66,7 +73,7 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: list[torch.Tensor]) -> None
 def _backward(ctx: Any, cotangents: list[Any]) -> tuple[None, list[Any]]:
     values = list(ctx.saved_tensors)
     function = by_number(ctx.number)
-    types = function.result_types([type_of_tensor(x) for x in values])
+    types, _ = _results(function, values)
     given = _dense(types, cotangents, ctx.differentiable, values[0].device)
     pullback = function.pullback(ctx.needed, ctx.differentiable, conjugates=True)
     found = iter(call(pullback.number, [*values, *given]))
@@ -96,25 +103,19 @@ def _batched(
 
 
 class _Parts(NamedTuple):
-    """What a keeping function returns for some arguments: the types, the number of those that are
-    results, and the second half.
+    """What a keeping function returns for some arguments: the types, the structure of the first of
+    these, which are results, and the second half.
     """
 
     types: tuple[ArrayType, ...]
-    results: int
+    structure: tree.Structure
     half: SecondHalf | None
 
 
 def _parts(keeping: FlatFunction, values: Sequence[torch.Tensor]) -> _Parts:
-    types = tuple([type_of_tensor(x) for x in values])
-    found: _Parts | None = keeping.elsewhere.get(("parts", types))
-    if found is None:
-        returned: Any = keeping.result_types(types)
-        results, kept = returned
-        leaves = tuple(tree.leaves((results, kept)))
-        found = _Parts(leaves, len(results), getattr(kept, "half", None))
-        keeping.elsewhere["parts", types] = found
-    return found
+    types, structure = _results(keeping, values)
+    results, kept = tree.unflatten(structure, types)
+    return _Parts(types, tree.structure(results), getattr(kept, "half", None))
 
 
 @torch.library.custom_op("tracegraph::keeping_call", mutates_args=())
@@ -124,10 +125,10 @@ def keeping_call(
     """Run the function of a number; its results, and what the needed gradients are made of."""
     keeping = by_number(number).keeping(tuple(needed))
     tensors, structure = run_tree(keeping, values)
-    if ("compared", structure) not in keeping.elsewhere:  # it was traced for its types, too
+    if ("compared", structure) not in keeping.known:  # it was traced for its types, too
         types = _parts(keeping, values).types
         assert [t.strong() for t in types] == [type_of_tensor(x) for x in tensors]
-        keeping.elsewhere["compared", structure] = True
+        keeping.known["compared", structure] = True
     return list(tensors)
 
 
@@ -151,18 +152,19 @@ def _backward_of_kept(ctx: Any, cotangents: list[Any]) -> tuple[None, None, list
     saved, function = list(ctx.saved_tensors), by_number(ctx.number)
     values, outputs = saved[: ctx.count], saved[ctx.count :]
     keeping = function.keeping(ctx.needed)
-    types, count, half = _parts(keeping, values)
+    types, structure, half = _parts(keeping, values)
+    count = structure.num_leaves
     if half is None or any(c is not None for c in cotangents[count:]):
         # the backward pass was differentiated: by what is kept, too
-        flat = keeping.leaves()
         given = _dense(types, cotangents, ctx.differentiable, values[0].device)
-        pullback = flat.pullback(ctx.needed, ctx.differentiable, conjugates=True)
+        pullback = keeping.pullback(ctx.needed, ctx.differentiable, conjugates=True)
         found = iter(call(pullback.number, [*values, *given]))
     else:
         results, differentiable = outputs[:count], ctx.differentiable[:count]
         given = _dense(types[:count], cotangents[:count], differentiable, values[0].device)
         known = taken(half, values, results, outputs[count:])
-        found = iter(call(function.second_half(half).number, [*known, *given]))
+        second = function.second_half(half, is_lasting=True)
+        found = iter(call(second.number, [*known, *given]))
     return None, None, [next(found) if need else None for need in ctx.needed]
 
 
@@ -173,6 +175,6 @@ keeping_call.register_autograd(_backward_of_kept, setup_context=_keep_parts)
 def _batched_keeping(
     info: Any, in_dims: Any, number: int, needed: Sequence[bool], values: Sequence[torch.Tensor]
 ) -> tuple[list[torch.Tensor], list[int]]:
-    flat = by_number(number).keeping(tuple(needed)).leaves()
-    results = call(flat.batched(tuple(in_dims[2])).number, list(values))
+    batched = by_number(number).keeping(tuple(needed)).batched(tuple(in_dims[2]))
+    results = call(batched.number, list(values))
     return results, [0] * len(results)

@@ -15,9 +15,6 @@ from tracegraph import tree
 from tracegraph.errors import ClosedError
 from tracegraph.interop.flat_functions import FlatFunction
 
-MOST = 256
-"""Prepared calls that a function keeps; beyond that, it begins anew."""
-
 
 class KnownTensorCall(NamedTuple):
     """A program that is compiled, its call by addresses, and the shapes and dtypes of results.
@@ -39,9 +36,7 @@ def prepare(
     """
     known = _known(values, device)
     if known is not None and not (known[2] and call.compiled.ranges):
-        if len(function.prepared) >= MOST:
-            function.prepared.clear()
-        function.prepared[known[0]] = call
+        function.known[known[0]] = call
 
 
 def run_prepared(
@@ -53,12 +48,12 @@ def run_prepared(
     PyTorch's current stream is the legacy default one, and no mode is entered.
     """
     known = _known(values, device)
-    call: KnownTensorCall | None = None if known is None else function.prepared.get(known[0])
+    call: KnownTensorCall | None = None if known is None else function.known.get(known[0])
     if known is None or call is None:
         return None
     key, addresses, numbers = known
     if call.cached.compiled is not call.compiled:
-        function.prepared.pop(key, None)
+        function.known.pop(key, None)
         return None
     tensors = tuple([torch.empty(s, dtype=dtype, device=device) for s, dtype in call.results])
     addresses += [x.data_ptr() for x in tensors]
@@ -80,7 +75,7 @@ Known = tuple[Hashable, list[int], list[tuple[int, Any]]]
 
 def _known(values: Sequence[Any], device: torch.device) -> Known | None:
     """What a call is known by; None if it has others than numbers and contiguous tensors."""
-    key: list[Any] = [device.index]
+    key: list[Any] = ["call", device.index]
     addresses, numbers = [], []
     for position, x in enumerate(values):
         kind = type(x)

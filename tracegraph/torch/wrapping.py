@@ -40,8 +40,7 @@ def wrap(body: Callable[..., Any], *, device: str | None = None) -> Callable[...
         unless the program depends on it. The tensors of the results are new.
 
     Raises:
-        TypeError: `body` is not callable. When it is called: `body` returns another tree than for
-            other arguments of the same tree.
+        TypeError: `body` is not callable.
         UnsupportedArgumentError: when it is called, an argument is not a tensor or a number.
 
     Source: for complex tensors, gradients are conjugate to those of `tracegraph.grad`, as in
@@ -57,20 +56,19 @@ def wrap(body: Callable[..., Any], *, device: str | None = None) -> Callable[...
     if not callable(body):
         raise TypeError(f"wrap takes a function, got {body!r}")
     device = None if device is None else canonical_device(device)
-    known: dict[Hashable, tuple[FlatFunction, list[tree.Structure]]] = {}
+    known: dict[Hashable, FlatFunction] = {}
 
     def called(*args: Any, **kwargs: Any) -> Any:
         try:
             leaves, structure = tree.flatten((args, kwargs))
-            found = known.get(structure)
-            if found is None:
-                found = known.setdefault(structure, flat_of_tree(body, structure, device))
-            function, results = found
+            function = known.get(structure)
+            if function is None:
+                function = known.setdefault(structure, flat_of_tree(body, structure, device))
             if torch.compiler.is_compiling() or is_in_torch_dispatch_mode():
-                flat = call_in_graph(function, leaves)
+                results, structure = call_in_graph(function, leaves)
             else:
-                flat = apply(function, leaves)
-            return tree.unflatten(results[0], flat)
+                results, structure = apply(function, leaves)
+            return tree.unflatten(structure, results)
         except UnsupportedArgumentError as error:
             given = tree.map(lambda x: 0.0 if isinstance(x, torch.Tensor) else x, (args, kwargs))
             raise by_its_name(error, body, *given) from None

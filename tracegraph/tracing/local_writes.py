@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tracegraph import errors
+from tracegraph.errors.tracebacks import entry_point
 from tracegraph.ir.types import broadcast_shapes, result_type, type_of
 from tracegraph.tracing.function_table import FUNCTIONS
 from tracegraph.tracing.operators import InPlaceOperators, in_place
@@ -32,8 +33,10 @@ class LocalWrites(InPlaceOperators):
 
         def __setitem__(self, index: Any, value: Any) -> None: ...
 
-    def check_writable(self) -> None:
-        """Raise unless the array is one that may be written to."""
+    def check_writable(self, operation: str = "", instead: str = "") -> None:
+        """Raise unless the array is one that an operation may write to; `instead` says what to do
+        where it is not.
+        """
         raise NotImplementedError
 
     def _store(self, value: Any) -> None:
@@ -83,6 +86,7 @@ class LocalWrites(InPlaceOperators):
         return FUNCTIONS["real"](self)
 
     @real.setter
+    @entry_point
     def real(self, value: Any) -> None:
         self.real[...] = value
 
@@ -92,25 +96,33 @@ class LocalWrites(InPlaceOperators):
         return FUNCTIONS["imag"](self)
 
     @imag.setter
+    @entry_point
     def imag(self, value: Any) -> None:
         self.imag[...] = value
 
+    @entry_point
     def fill(self, value: Any) -> None:
         """Assign one value to all elements."""
+        self.check_writable("x.fill(value)", "write `x = numpy.full_like(x, value)`")
         self[...] = value
 
+    @entry_point
     def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
         """Assign values at positions in the ravelled array: `numpy.put`."""
         FUNCTIONS["put"](self, indices, values, mode)
 
+    @entry_point
     def sort(
         self, axis: int = -1, kind: str | None = None, order: Any = None, **options: Any
     ) -> None:
         """Bring the elements into order along an axis: `numpy.sort`."""
+        self.check_writable("x.sort()", "write `x = numpy.sort(x, axis)`")
         self[...] = FUNCTIONS["sort"](self, axis, kind, order, **options)
 
+    @entry_point
     def partition(
         self, kth: Any, axis: int = -1, kind: str = "introselect", order: Any = None
     ) -> None:
         """Bring the elements into the order of `numpy.partition`."""
+        self.check_writable("x.partition(kth)", "write `x = numpy.partition(x, kth, axis)`")
         self[...] = FUNCTIONS["partition"](self, kth, operator.index(axis), kind, order)

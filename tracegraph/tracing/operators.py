@@ -351,7 +351,13 @@ def in_place(name: str, function: str | None = None) -> Callable[[InPlaceOperato
     function = function or name
 
     def method(self: InPlaceOperators, other: Any) -> Any:
-        return self._replaced(FUNCTIONS[function](self, other), name, other)
+        try:
+            return self._replaced(FUNCTIONS[function](self, other), name, other)
+        except BaseException as error:
+            if isinstance(error, TypeError) and not _is_operand(other):
+                return NotImplemented
+            hide_frames(error)
+            raise
 
     return method
 

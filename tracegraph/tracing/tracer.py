@@ -92,9 +92,9 @@ class Tracer(LocalWrites, ArrayOperators):
         """Whether it may be written to: see `views.check_writable`."""
         return views.read_only_reason(self) is None
 
-    def check_writable(self) -> None:
+    def check_writable(self, operation: str = "", instead: str = "") -> None:
         """Raise a TracerWriteError unless it may be written to: see `views.check_writable`."""
-        views.check_writable(self)
+        views.check_writable(self, instead)
 
     def _store(self, value: Any) -> None:
         views.store(self, self.owner.read(FUNCTIONS["broadcast_to"](value, self.shape)))

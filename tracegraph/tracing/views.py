@@ -313,8 +313,9 @@ def by_strides(strides: Strides) -> tuple[int, ...]:
     return tuple(sorted(range(len(strides)), key=lambda axis: -abs(strides[axis])))
 
 
-def check_writable(tracer: AnyTracer) -> None:
-    """Raise unless the memory behind a tracer was made in the region being traced.
+def check_writable(tracer: AnyTracer, instead: str = "") -> None:
+    """Raise unless the memory behind a tracer was made in the region being traced; `instead` says
+    what to do where it was not.
 
     Raises:
         TracerWriteError: an argument, a value of an outer region, or a view that is also read-only
@@ -323,7 +324,7 @@ def check_writable(tracer: AnyTracer) -> None:
     """
     reason = read_only_reason(tracer)
     if reason is not None:
-        raise TracerWriteError(tracer, reason)
+        raise TracerWriteError(tracer, reason, instead)
 
 
 def read_only_reason(tracer: AnyTracer) -> str | None:

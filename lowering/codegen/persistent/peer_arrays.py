@@ -8,7 +8,7 @@ do not wait for one another. What travels as words has the turn beside each of t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from math import prod
 from typing import Any
 
@@ -63,7 +63,7 @@ def write_arrays(
                 writing.store(kind, source, target, at)
         if room.form == "arrays":
             writing.post(room.posted)
-    with writing.parts():
+    with nullcontext() if room.form == "whole" else writing.parts():
         if room.form == "arrays":
             writing.wait(room.posted)
         for number, (kind, source, target, at) in enumerate(members):
@@ -113,7 +113,7 @@ class _Arrays:
             array = f"{array} + to * {size}"
         to = chosen(own, dict(kind.perm)) if isinstance(kind, Permute) else "to"
         place = room.place(None if isinstance(kind, Permute) else own, stride)
-        words = room.form == "words"
+        words = room.form != "arrays"
         there = f"{room.room('tg_u64' if words else type_, to, at)} + {place}"
         if source.buffer is self.stop.buffer:
             first = "thread == 0" + (" && part == 0" if self.scope.blocks > 1 else "")
@@ -156,7 +156,7 @@ class _Arrays:
         """Compute a part of the result from what the device was sent."""
         dtype, result = source.buffer.type.dtype, self._pointer(target)
         size, stride = part_of(kind, source, self.count), self._stride(kind, source)
-        type_, words = c_type(dtype), self.room.form == "words"
+        type_, words = c_type(dtype), self.room.form != "arrays"
         kept = "tg_u64" if words else type_
         place = self.room.place(None if isinstance(kind, Permute) else "0", stride)
         rooms = f"reinterpret_cast<const {kept}*>(workspace + {at}) + {place}"
@@ -167,6 +167,8 @@ class _Arrays:
         devices = self.count if is_folded else 1
         if words:
             share = self._share_of_words(source, size)
+            if self.room.form == "whole":
+                share = f"{size}, {self._words(source, size)}, 0, thread, {self.scope.threads}"
             waiting = f"{self.room.counter}, {self.stop.word(self.writer)}, {fold}"
             given = f"{result}, {rooms}, {stride}, {share}, {waiting}"
             text = f"tg_receive_part<{devices}, {type_}>({given});"
@@ -230,15 +232,18 @@ class _Arrays:
 
     def _stride(self, kind: CollectiveKind, source: StridedArray) -> int:
         """The elements, or words, from the room of one device to that of the next."""
-        stride = word_stride if self.room.form == "words" else stride_of
+        stride = stride_of if self.room.form == "arrays" else word_stride
         return stride(kind, source, self.count)
 
     def _share_of_words(self, source: StridedArray, size: int) -> str:
         """As `_share`, but the share is of words."""
-        words = ceil_div(size * source.buffer.type.dtype.itemsize, 4)
+        words = self._words(source, size)
         share = round_up(ceil_div(words, self.scope.blocks), VECTOR_BYTES)
         part = "part" if self.scope.blocks > 1 else "0"
         return f"{size}, {share}, {part}, thread, {self.scope.threads}"
+
+    def _words(self, source: StridedArray, size: int) -> int:
+        return ceil_div(size * source.buffer.type.dtype.itemsize, 4)
 
     def _share(self, size: int) -> str:
         """The elements of a part, and the threads that share them, as arguments."""

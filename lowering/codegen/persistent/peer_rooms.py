@@ -33,8 +33,12 @@ _WORD_BYTES = 8
 _TURN_BYTES = 4
 
 
-RoomForm = Literal["small", "words", "arrays"]
-"""Words that each block reads, words that blocks share, or arrays."""
+RoomForm = Literal["small", "whole", "words", "arrays"]
+"""Words that each block reads, one by one or as vectors, words that blocks share, or arrays."""
+
+WHOLE_BYTES = 16 << 10
+"""What devices may send as words that each of few blocks reads: two vectors of each thread for an
+array of 8 KB. A barrier of the blocks would take longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +144,9 @@ def peer_layout(
             tables[call.axes] = PeerTable(put(8 * (1 + call.count)), call.axes, call.count)
         line = [*tables].index(call.axes)
         form: RoomForm = "words" if call.travels_as_words else "arrays"
-        if call.is_small and not (alone and call.travels_as_words):
+        if scope.beside and call.travels_as_words:
+            form = "whole" if call.stored_bytes <= WHOLE_BYTES else "words"
+        elif call.is_small and not (alone and call.travels_as_words):
             form = "small"
         turn = put(_TURN_BYTES * scope.blocks)
         posted = put(_TURN_BYTES * call.count * scope.blocks)
@@ -224,7 +230,7 @@ def _room_bytes(kind: CollectiveKind, source: StridedArray, count: int, form: Ro
     """The bytes of what all devices send, in one turn."""
     if form == "small":
         return count * words_of(source) * _WORD_BYTES
-    if form == "words":
+    if form in ("whole", "words"):
         part = word_stride(kind, source, count) * _WORD_BYTES
         return part if isinstance(kind, Permute) else count * part
     stride = (

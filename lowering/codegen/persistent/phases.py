@@ -94,12 +94,12 @@ class PhaseWriter:
         """Write the barrier behind nodes that a node depends on, if they may still run.
 
         What each block has written itself, its threads read behind a barrier of their own. Other
-        blocks may still access what they do.
+        blocks may still access what these nodes do, and those that were before them.
         """
         if not nodes:
             return
         own = isinstance(node, KernelNode | LibraryNode) and nodes <= self._in_each_block
-        used = [buffer for each in nodes for buffer in each.accessed_buffers]
+        used = [buffer for each in self._waiting for buffer in each.accessed_buffers]
         if not own or any(overlap(b, u, self.offsets) for b in node.writes for u in used):
             self.barrier()
         elif self._blocks_are_apart and self.scope.threads > 1:
@@ -145,7 +145,7 @@ class PhaseWriter:
         """Write collectives that are carried out at once."""
         room = self.layout.peers.rooms[node]
         write_exchange(self.writer, self.scope, node, room, self.stop)
-        if room.form == "small":
+        if room.form in ("small", "whole"):
             self._in_each_block.add(node)
             self._blocks_are_apart = True
 

@@ -18,8 +18,8 @@ from tracegraph.ir.op import Combiner
 from tracegraph.ir.scalar import INDEX, Expr, const
 from tracegraph.ir.scalar_values import Accumulated, Apply
 
-NO_POSITION = np.iinfo(np.int64).max
-"""The position of the identity: later than any element, so that ties go to the element."""
+_FIRST_EXTREMES = {"minimum": "<", "maximum": ">"}
+"""What an element is to those before it, to be the extreme."""
 
 NARROW_BYTES = 2
 """Bytes of integers whose sums of thousands fit 32 bits."""
@@ -66,7 +66,8 @@ class NumberedAccumulator:
 
     def _identity(self) -> tuple[str, ...]:
         value = constant(const(self.combiner.identity(self.dtype), self.dtypes[0]))
-        return (value, f"{NO_POSITION}ll") if self.arg else (value,)
+        # if no element is further than the identity, all are equal to it, and the first is found
+        return (value, "0") if self.arg else (value,)
 
     def accumulate(self, writer: SourceWriter, name: str, other: tuple[str, ...]) -> None:
         """Fold other components into the variables called `name`."""
@@ -84,6 +85,22 @@ class NumberedAccumulator:
                 f"(tg_equal_or_nan(rival, {mine[0]}) && rival_at < {mine[1]})) "
                 f"{{ {mine[0]} = rival; {mine[1]} = rival_at; }}"
             )
+
+    def take(self, writer: SourceWriter, name: str, element: str, position: str) -> None:
+        """Fold an element at a later position than all before it."""
+        compared = _FIRST_EXTREMES.get(self.combiner.name)
+        if not self.arg or compared is None or self.dtype.kind == "c":
+            self.accumulate(writer, name, (element, position))
+            return
+        value, at = self.variables(name)
+        with writer.block(""):
+            writer.line(f"const {self.types[0]} rival = {element};")
+            if self.dtype.kind in "biu":
+                test = f"rival {compared} {value}"
+            else:  # a NaN is the extreme, and the first one is kept
+                inverse = {"<": ">=", ">": "<="}[compared]
+                test = f"!(rival {inverse} {value}) && {value} == {value}"
+            writer.line(f"if ({test}) {{ {value} = rival; {at} = {position}; }}")
 
     def narrow_term(self, element: Expr) -> Expr | None:
         """The integer of at most 16 bits that an element is, or is cast from: many can be summed in

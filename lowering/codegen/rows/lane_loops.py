@@ -73,10 +73,16 @@ def write_loop(
 ) -> None:
     """Write the loop over the lane's steps, which folds into `total`.
 
-    With `backwards`, long loops that are not split run in reverse.
+    With `backwards`, long loops that are not split run in reverse, but for those that find the
+    first of several elements.
     """
-    hoist(writer, flat.roots, step)
     width = geometry.width
+    found = runs_of(flat.values) if width == 1 else []
+    once, runs = [run for run in found if not run.moves(step)], [r for r in found if r.moves(step)]
+    if once:
+        aligned = declare_aligned(writer, [run.loads[0] for run in once], longest(once))
+        load_runs_of_steps(UnrolledParts(writer, 1, (), step, "0"), once, aligned, "0")
+    hoist(writer, flat.roots, step)
     whole = step.extent // width * width  # the rest is less than a vector
     share = share_of(step.extent, geometry.splits, geometry.lanes * width)
     kind = index_type(step.extent + 2 * share + SERIAL_LIMIT * geometry.lanes)
@@ -86,12 +92,12 @@ def write_loop(
         writer.line(f"const {kind} end = begin + {share} < {whole} ? begin + {share} : {whole};")
         begin, end = "begin", "end"
     vectors = vectors_of_pass(flat, width)
-    runs = runs_of(flat.values) if width == 1 else []
     accesses = vectors.accesses if width > 1 else [run.loads[0] for run in runs]
     aligned = declare_aligned(writer, accesses, width if width > 1 else longest(runs))
     loop = _LaneLoop(writer, flat, step, geometry, whole, share, kind, vectors, runs, aligned)
     inexact = any(fold.dtype.kind not in "biu" and not fold.arg for fold in flat.folds)
     backwards = backwards and geometry.splits == 1 and whole >= geometry.lanes * width
+    backwards = backwards and not any(fold.arg for fold in flat.folds)
     if inexact and share > SERIAL_LIMIT * geometry.lanes:
         loop.write_chunks(begin, end, backwards)
     else:
@@ -215,7 +221,7 @@ def write_step(writer: SourceWriter, flat: FlatPass, name: str) -> None:
     """Fold one element into the accumulators called `name`, and write the stores of the step."""
     compute(writer, flat.roots)
     for fold, element in zip(flat.folds, flat.values, strict=True):
-        fold.accumulate(writer, name, (operand(writer, element), "step"))
+        fold.take(writer, name, operand(writer, element), "step")
     for store in flat.stores:
         write_store(writer, store, value(writer, store.value))
 

@@ -12,7 +12,11 @@ from lowering.codegen.rows.accumulator_layout import (
     component_dtypes_of,
     partial_offsets,
 )
-from lowering.plan.nests.access_patterns import loop_is_contiguous, row_accesses
+from lowering.plan.nests.access_patterns import (
+    loop_is_contiguous,
+    row_accesses,
+    steps_are_shared,
+)
 from lowering.plan.nests.analysis import nest_accumulators
 from lowering.plan.nests.kernel import RowNest
 from lowering.plan.nests.rounding import ceil_div, power_of_two
@@ -50,6 +54,8 @@ def row_geometry(nest: RowNest, threads: int, cluster: int = 1) -> RowGeometry:
     if adjacent:
         each = max(MIN_STEPS, width) if once else steps_of_lane(nest, width)
         lanes = min(threads, power_of_two(ceil_div(steps, each)))
+    elif steps_are_shared(nest):
+        lanes = 1
     else:
         neighbours = min(WARP, power_of_two(points), threads)
         lanes = min(threads // neighbours, power_of_two(ceil_div(steps, MIN_STEPS_OF_COLUMN)))

@@ -118,7 +118,7 @@ def write_groups(
                 if own:
                     writer.line(f"{own} += {value(writer, element)};")
                 else:
-                    fold.accumulate(writer, total, (operand(writer, element), "step"))
+                    fold.take(writer, total, operand(writer, element), "step")
             write_item(writer, flat.stores, results)
         for expr, name in keep.items():
             own = f"tg_packed({made[expr]})" if expr in made else f"{held[expr]}[part]"

@@ -10,7 +10,6 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
@@ -24,6 +23,7 @@ from lowering.cuda.graph.small_inputs import Values
 from lowering.cuda.interface import Allocation, Event, ThreadState
 from lowering.cuda.memory.cross_stream import FreeList
 from lowering.cuda.memory.pool import CudaBuffer, interned
+from lowering.cuda.streams.exclusive_use import ExclusiveUse
 from lowering.cuda.streams.in_flight import InFlightLaunch
 from lowering.cuda.streams.launch_end import LaunchEnd
 from lowering.cuda.streams.stream_state import StreamState
@@ -306,18 +306,26 @@ class StreamGraph:
         """Launch behind what the arguments wait for, and behind the last of exclusive uses."""
         pending = None if bound is None else bound.pending
         cross_stream = () if bound is None else bound.cross_stream
-        if not self._exclusive:
-            self._start_marked(cross_stream, pending, results, donated)
-            return
-        timeline = self._stream.timeline
-        timeline.make_room()  # before others have to wait for the exclusive uses
-        with ExitStack() as held:
-            for use in self._exclusive:
-                held.enter_context(use.hold(timeline))
-            end = self._start_marked(cross_stream, pending, results, donated)
+        if self._exclusive:
+            self._stream.timeline.make_room()  # before others have to wait for the exclusive uses
+        start = partial(self._start_marked, cross_stream, pending, results, donated)
+        self._start_alone(self._exclusive, start)
+
+    def _start_alone(
+        self, uses: Sequence[ExclusiveUse], start: Callable[[], Event | None]
+    ) -> Event | None:
+        """Launch, with some uses for itself: a function within a function is faster than an
+        `ExitStack`.
+        """
+        if not uses:
+            return start()
+        first, *others = uses
+        with first.holding:
+            first.enter(self._stream.timeline)
+            end = self._start_alone(others, start)
             if end is not None:
-                for use in self._exclusive:
-                    use.leave(end)
+                first.leave(end)
+            return end
 
     def _start_marked(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -40,6 +41,7 @@ class RecipeExecutable(GraphExecutable):
         """
         self._recipe, self._data, self._lower = recipe, data, lower
         self._compiled: Any = None
+        self._compiling = threading.Lock()
         super().__init__(device)
 
     def _make(self) -> None:
@@ -59,12 +61,15 @@ class RecipeExecutable(GraphExecutable):
 
         Raises:
             ClosedError: this one is closed.
+            CallbackDeadlockError: a kernel waits for the callback that this thread runs.
         """
-        if self.closed:
-            raise ClosedError(self._name)
-        if self._compiled is None:
-            self._compiled = self._lower().compile().executable
-        return self._compiled
+        require_not_awaited("to compile may wait for what runs")
+        with self._compiling:
+            if self.closed:
+                raise ClosedError(self._name)
+            if self._compiled is None:
+                self._compiled = self._lower().compile().executable
+            return self._compiled
 
     @property
     def plan(self) -> Any:

@@ -5,11 +5,21 @@ from __future__ import annotations
 from math import prod
 
 from lowering.plan.nests.analysis import loads, nest_accumulators
+from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.kernel import RowNest, Store
 from lowering.plan.nests.strides import offset_in
 from lowering.plan.target.hardware import SECTOR_BYTES, VECTOR_BYTES
 from tracegraph.ir.scalar import affine
 from tracegraph.ir.scalar_values import Load
+
+MANY_ROWS = 1 << 16
+"""Rows from which a thread for each occupies a device."""
+
+MAX_SHARED = 1 << 16
+"""Bytes of the arrays that all rows read, at most: they stay in a near cache."""
+
+MIN_FAR = 1 << 20
+"""Bytes of such arrays that no multiprocessor keeps."""
 
 MIN_TILE_RUN = 16
 """Elements along an axis from which a map keeps tiles in shared memory: two sectors of four-byte
@@ -31,6 +41,8 @@ def loop_is_contiguous(nest: RowNest) -> bool:
 
     If so, neighbouring threads take neighbouring steps; else they take neighbouring outputs.
     """
+    if steps_are_shared(nest):
+        return False
     outputs = [a for a, n in enumerate(nest.space) if n > 1]
     steps = [a for a, n in enumerate(nest.loop, len(nest.space)) if n > 1]
     for access in sorted(row_accesses(nest), key=lambda access: -access.buffer.type.size):
@@ -48,6 +60,41 @@ def loop_is_contiguous(nest: RowNest) -> bool:
         if 0 < nbytes <= VECTOR_BYTES:
             return False
     return True
+
+
+def steps_are_shared(nest: RowNest) -> bool:
+    """Whether all rows read the same elements at a step, of small arrays, and there are so many
+    rows that each has a thread of its own: a warp reads an element once for all of its rows.
+    """
+    if prod(nest.space) < MANY_ROWS or any(row_pass.stores for row_pass in nest.passes):
+        return False
+    return 0 < _shared_bytes(nest) <= MAX_SHARED
+
+
+def rows_are_far(nest: RowNest) -> bool:
+    """Whether all of several rows read the same elements at a step, of arrays that are in no near
+    cache: whoever reads one is to fold it for many rows.
+    """
+    if any(row_pass.stores for row_pass in nest.passes):
+        return False
+    return prod(nest.space) > 1 and _shared_bytes(nest) >= MIN_FAR
+
+
+def _shared_bytes(nest: RowNest) -> int:
+    """The bytes of what the steps access, if all rows access the same, and else 0."""
+    steps = [a for a, n in enumerate(nest.loop, len(nest.space)) if n > 1]
+    shared: set[Buffer] = set()
+    for access in row_accesses(nest):
+        found = affine(offset_in(access.buffer.type.shape, access.indices))
+        if found is None:
+            return 0
+        strides, _ = found
+        if strides.keys().isdisjoint(steps):
+            continue
+        if not strides.keys() <= set(steps):
+            return 0
+        shared.add(access.buffer)
+    return sum([buffer.type.nbytes for buffer in shared])
 
 
 def uncoalesced_accesses(nest: RowNest) -> dict[Load | Store, int]:

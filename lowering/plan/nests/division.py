@@ -20,8 +20,10 @@ from tracegraph.ir.scalar import FALSE, Axis, Compare, Const, Expr, affine, conj
 LEAST_INSIDE = 0.75
 """Part of all points that must be inside: few blocks compute those at the ends."""
 
-LINE = 32
-"""Points of the last axis that are divided together, so that vectors begin where they did."""
+GROUP = 8
+"""Points of the last axis that are divided together, so that vectors begin where they did: as many
+as one has of the smallest dtypes, but for bytes.
+"""
 
 FEW_POINTS = 1024
 """Points of a nest that is not divided, and reads the buffers: all count as those at ends."""
@@ -82,7 +84,7 @@ def _parts(nest: MapNest, buffers: Set[Buffer]) -> list[MapNest] | None:
             axis, (first, last) = found
             known[axis] = max(known[axis][0], first), max(known[axis][1], last)
     *others, (first, last) = known
-    known = [*others, (round_up(first, LINE), round_up(last, LINE))]
+    known = [*others, (round_up(first, GROUP), round_up(last, GROUP))]
     inside = [
         (first, extent - last) for (first, last), extent in zip(known, nest.space, strict=True)
     ]

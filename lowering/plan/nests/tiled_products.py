@@ -41,8 +41,15 @@ kernel takes to start."""
 MIN_SIDE = 8
 """Outputs along each factor, at least: fewer do not reuse what a tile reads."""
 
+TILE_SIDE = 32
+"""Outputs of a tile, at least, for which an element of a factor is computed once."""
+
 MIN_SUMMED = 9
 """Products of each sum, at least: fewer take no longer than to store the sum."""
+
+MAX_LONG_BYTES = 128
+"""Bytes of the elements of a factor in a sum of products that is written out where a thread reads
+them once for many sums: 32 registers."""
 
 Axes = tuple[tuple[int, int], ...]
 """Numbers and extents of axes."""

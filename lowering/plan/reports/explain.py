@@ -157,7 +157,7 @@ class _Table:
             elif node in others:
                 yield others.pop(node)
             elif isinstance(node, PersistentKernelNode):
-                if node.exchange is None:
+                if node.exchange is None and not node.scope.beside:
                     yield from self.rows_inside(node, depth)
             elif node.bodies:
                 known = node.construct or Construct("-", why="-")

@@ -75,7 +75,7 @@ def _alike(known: Sequence[NodeWork]) -> list[NodeWork]:
     found: dict[tuple[object, ...], NodeWork] = {}
     place = 0
     for each in known:
-        if each.node.bodies and _exchange_of(each.node) is None:
+        if each.node.bodies and _work_of_exchange(each.node) is None:
             place += 1
             found[place,] = each
             continue
@@ -154,8 +154,8 @@ def _works(
 ) -> Iterator[NodeWork]:
     """The work of nodes, inside of a kernel that keeps some buffers in registers."""
     for node in graph.nodes:
-        if (exchange := _exchange_of(node)) is not None:
-            yield NodeWork(node, exchange.work, runs, depth)
+        if (together := _work_of_exchange(node)) is not None:
+            yield NodeWork(node, together, runs, depth)
             continue
         work = node.work
         if kept and isinstance(node, KernelNode):
@@ -173,10 +173,10 @@ def _works(
             yield from _works(body, inside, depth + 1, users, in_body)
 
 
-def _exchange_of(node: Node) -> Node | None:
-    """The collective that is all of a kernel."""
-    if isinstance(node, PersistentKernelNode) and node.exchange is not None:
-        return node.graph.nodes[0]
+def _work_of_exchange(node: Node) -> Work | None:
+    """The work of a kernel that exchanges, and of the map beside, if there is one."""
+    if isinstance(node, PersistentKernelNode) and (node.scope.beside or node.exchange is not None):
+        return sum([each.work for each in node.graph.nodes], Work())
     return None
 
 

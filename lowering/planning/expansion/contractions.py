@@ -30,6 +30,7 @@ from lowering.plan.nests.tiled_products import (
 )
 from lowering.plan.target.overrides import ProductForm
 from lowering.plan.target.target import ContractionPolicy
+from lowering.planning.expansion.folded_products import folded_products
 from lowering.planning.expansion.shared_factors import shared_batch
 from lowering.planning.expansion.view_axes import has_windows, is_made_of_less, joined_axes
 from tracegraph.dtypes import is_half
@@ -57,8 +58,12 @@ def expand_contractions(
     if not any(eqn.op.name == "matmul" for eqn in walk(program.body)):
         return program
 
+    at_once = folded_products(program) if policy.tiles and forced is None else frozenset()
+
     def expand(eqn: Eqn, defs: Defs) -> Replacement | None:
         left, right = (atom.type for atom in eqn.operands)
+        if eqn.outputs[0] in at_once:
+            return _sum_of_products(eqn)
         if policy.tiles and forced is None and _is_for_tiles(eqn, defs):
             has_joined = any(has_windows(x, defs) for x in eqn.operands)
             return _sum_over_joined_axes(eqn, defs) if has_joined else _sum_of_products(eqn)

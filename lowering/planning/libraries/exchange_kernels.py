@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 from heapq import heapify, heappop, heappush
-from math import inf
+from math import inf, prod
 from operator import is_
 
 from lowering.plan.calls.collectives import CollectiveCall
@@ -38,8 +38,14 @@ MOST_BLOCKS = 64
 THREADS_OF_MAPS = 256
 """The threads of a block of a kernel that computes a map as well."""
 
-MOST_FIRST_BLOCKS = 32
-"""Blocks of these that exchange, which wait for one another."""
+MOST_FIRST_BLOCKS = 64
+"""Blocks of these that exchange, which wait for one another: all are resident at once."""
+
+FEW_ROUNDS = 2
+"""Points that each of these threads may compute, one after the other."""
+
+ROUND_POINTS = 1 << 19
+"""If other blocks have so many for each, it may be more: they take longer than the µs of one."""
 
 
 def with_exchange_kernels(
@@ -114,9 +120,9 @@ def _exchanges_of_maps(graph: Graph, offsets: Mapping[Buffer, int]) -> dict[int,
                 call = collective_of(graph.nodes[at])
                 if call is not None and _division(node, call, offsets) is not None:
                     found[at] = position
-        written = (b for each in _inside(node) for b in each.writes if b in last)
-        for buffer in list(written):
-            del last[buffer]
+        for each in _inside(node):
+            for buffer in each.writes & last.keys():
+                del last[buffer]
         call = collective_of(node)
         if call is not None and call.may_be_kernel:
             last |= {array.buffer: position for array in call.targets}
@@ -158,7 +164,20 @@ def _division(
     others = [buffer for buffer in node.reads if buffer not in found]
     if any(overlap(buffer, other, offsets) for buffer in others for other in found):
         return None
-    return divided(node.kernel, frozenset(found))
+    division = divided(node.kernel, frozenset(found))
+    if division is None:
+        return None
+    scope = _first_blocks(division, call)
+    rounds = ceil_div(division.points, scope.blocks * scope.threads)
+    others = sum([prod(nest.space) for nest in division.inside])
+    return division if rounds <= max(FEW_ROUNDS, others // ROUND_POINTS) else None
+
+
+def _first_blocks(division: Division, call: CollectiveCall) -> Scope:
+    """The blocks that carry out a collective and compute the points that need it."""
+    moved = 1 if call.is_small else ceil_div(call.stored_bytes, VECTOR_BYTES * THREADS_OF_MAPS)
+    blocks = max(moved, ceil_div(division.points, THREADS_OF_MAPS))
+    return Scope(min(blocks, MOST_FIRST_BLOCKS), THREADS_OF_MAPS, beside=True)
 
 
 def _with_map(exchange: Node, node: Node) -> Node:
@@ -168,9 +187,7 @@ def _with_map(exchange: Node, node: Node) -> Node:
     assert isinstance(node, KernelNode)
     division = divided(node.kernel, frozenset([array.buffer for array in call.targets]))
     assert division is not None
-    moved = 1 if call.is_small else ceil_div(call.stored_bytes, VECTOR_BYTES * THREADS_OF_MAPS)
-    blocks = max(moved, ceil_div(division.points, THREADS_OF_MAPS))
-    scope = Scope(min(blocks, MOST_FIRST_BLOCKS), THREADS_OF_MAPS, beside=True)
+    scope = _first_blocks(division, call)
     graph = Graph((exchange, node), frozenset([(0, 1)]))
     sources = tuple(dict.fromkeys([*exchange.sources, *node.sources]))
     return PersistentKernelNode(node.kernel.name, graph, scope, sources, node.within)

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from functools import reduce
+
+import numpy as np
 import pytest
 
 from lowering.codegen.nest_kinds import canonical
 from lowering.codegen.rows.column_runs import coarsened
+from lowering.codegen.rows.row_geometry import row_geometry
 from lowering.plan.nests.kernel import Accumulator, ReduceNest, RowNest
 from tests.cases.kernels.by_hand import axes, buffer, load, store
 from tests.cases.kernels.folds import accumulated, reduction
 from tracegraph.ir.combiners import ADD, MINIMUM
+from tracegraph.ir.scalar import const
+from tracegraph.ir.scalar_values import apply
+from tracegraph.ops.arithmetic import add, multiply
+
+F32 = np.dtype(np.float32)
 
 
 def sums_of(shape: tuple[int, ...], dtype: str = "float32") -> RowNest:
@@ -64,3 +73,36 @@ def test_each_column_has_the_place_of_its_own_extreme() -> None:
         accumulated(number, "int64") for number in range(len(nest.stores))
     ]
     assert len(nest.stores) > 1
+
+
+@pytest.mark.parametrize(
+    ("rows", "summed", "together"),
+    [(1 << 19, 16, 4), (1 << 18, 16, 2), (1 << 16, 16, 1), (1 << 19, 32, 2), (6 << 17, 64, 1)],
+)
+def test_rows_that_read_the_same_small_arrays_share_a_thread(
+    rows: int, summed: int, together: int
+) -> None:
+    x, y, out = (buffer("float32", *shape) for shape in ((rows, summed), (64, summed), (rows,)))
+    row, step = axes(rows, 64)
+    terms = [
+        apply(multiply, (load(x, row, const(k)), load(y, step, const(k))), F32, {})
+        for k in range(summed)
+    ]
+    value = reduce(lambda a, b: apply(add, (a, b), F32, {}), terms)
+    results = (store(out, (row,), accumulated(0, "float32")),)
+    nest = coarsened(canonical(ReduceNest((rows,), (64,), (Accumulator(MINIMUM, value),), results)))
+    assert isinstance(nest, RowNest)
+    assert nest.space == (rows // together,)
+    geometry = row_geometry(nest, 256)
+    assert (geometry.lanes, geometry.adjacent) == (1, False)
+
+
+def test_few_rows_that_read_the_same_large_array_share_a_thread() -> None:
+    x, y, out = (buffer("float32", *shape) for shape in ((1 << 20,), (24,), (24,)))
+    row, step = axes(24, 1 << 20)
+    value = Accumulator(MINIMUM, apply(add, (load(x, step), load(y, row)), F32, {}))
+    results = (store(out, (row,), accumulated(0, "float32")),)
+    nest = coarsened(canonical(ReduceNest((24,), (1 << 20,), (value,), results)))
+    assert isinstance(nest, RowNest)
+    assert nest.space == (3,)
+    assert len(nest.passes[0].accumulators) == 8

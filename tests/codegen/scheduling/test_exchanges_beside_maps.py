@@ -14,7 +14,7 @@ from lowering.plan.nodes import launched
 from lowering.plan.persistent_kernel import PersistentKernelNode
 from lowering.plan.reports.races import races
 from lowering.plan.target.overrides import override
-from tests.codegen.scheduling.test_peers_emulated import FORMS, form_of_all
+from tests.codegen.scheduling.test_peers_emulated import form_of_all
 from tests.emulation.emulator import COMPILER
 from tests.emulation.mesh_emulator import EmulatedMesh
 from tracegraph import Mesh, shard
@@ -70,6 +70,14 @@ PROGRAMS: dict[str, tuple[Any, int, tuple[int, ...], Any, tuple[int, ...]]] = {
 }
 """A step, its arrays, a mesh, how these are divided, and their shape."""
 
+FORMS: dict[str, Any] = {
+    "small": "conditional",
+    "whole": "unrolled",
+    "words": "conditional",
+    "arrays": "unrolled",
+}
+"""How loops run with each form of what is exchanged."""
+
 
 def beside(plan: Any) -> list[PersistentKernelNode]:
     """The kernels that exchange and compute a map."""
@@ -89,12 +97,19 @@ def test_values(name: str, tmp_path: Path) -> None:
     )
     wanted = tracegraph.jit(host)(*given)
     few = mock.patch.multiple(
-        "lowering.planning.libraries.exchange_kernels", THREADS_OF_MAPS=32, MOST_FIRST_BLOCKS=4
+        "lowering.planning.libraries.exchange_kernels",
+        THREADS_OF_MAPS=32,
+        MOST_FIRST_BLOCKS=4,
+        FEW_ROUNDS=99,
     )
-    for number, form in enumerate(FORMS):
+    for form, loops in FORMS.items():
         folder = tmp_path / form
         folder.mkdir()
-        with few, form_of_all(form), override(loops=("conditional", "unrolled")[number % 2]):
+        whole = mock.patch(
+            "lowering.codegen.persistent.peer_rooms.WHOLE_BYTES", 4096 * (form == "whole")
+        )
+        words = form_of_all("words" if form == "whole" else form)
+        with few, whole, words, override(loops=loops):
             gpus = Mesh(shape, names, device="cuda")
             device = EmulatedMesh(repeated(step), gpus, specs, specs, *given, folder=folder)
         assert beside(device.plan)

@@ -108,19 +108,21 @@ def conjugate_gradients(meshes: Meshes) -> None:
 
 
 def heat(meshes: Meshes) -> None:
-    """Halos of rows in a counted loop."""
+    """Halos of rows in a counted loop: in one kernel, and beside points that do not need them."""
 
-    def diffuse(u: Any) -> Any:
+    def diffuse(u: Any, steps: int, schedule: Any) -> Any:
         def step(i: Any, u: Any) -> Any:
             above, below = tracegraph.halo(u, "x")
             rows = np.concatenate([above, u, below])
             columns = np.roll(u, 1, 1) + np.roll(u, -1, 1)
             return u + 0.2 * (rows[:-2] + rows[2:] + columns - 4 * u)
 
-        return tracegraph.fori_loop(0, 200, step, u)
+        return tracegraph.fori_loop(0, steps, step, u, schedule=schedule)
 
-    u = np.random.default_rng(2).standard_normal((256, 256))
-    meshes.assert_close(diffuse, P("x"), P("x"), u)
+    for shape, steps in ((256, 256), 200), ((1024, 512), 40), ((512, 4096), 10):
+        u = np.random.default_rng(2).standard_normal(shape)
+        for schedule in (None, "conditional"):
+            meshes.assert_close(partial(diffuse, steps=steps, schedule=schedule), P("x"), P("x"), u)
 
 
 def training(meshes: Meshes) -> None:

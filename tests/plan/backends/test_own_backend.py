@@ -71,3 +71,12 @@ def test_it_is_reset_with_the_others_and_inherits_the_rest(counting: Any) -> Non
     assert tracegraph.Stream("counting").synchronize() is None
     tracegraph.reset()
     assert tracegraph.memory_stats("counting") == {"launches": 0}
+
+
+def test_the_device_of_the_environment_has_its_full_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    find = registry.default_device.__wrapped__
+    monkeypatch.setenv("TRACEGRAPH_DEVICE", "cuda")
+    assert find() == "cuda:0", "as Arrays name it: else a function has two programs"
+    monkeypatch.setenv("TRACEGRAPH_DEVICE", "gpu")
+    with pytest.raises(ValueError, match="TRACEGRAPH_DEVICE in the environment: no backend for"):
+        find()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -91,3 +92,12 @@ def test_recursion_in_a_branch_never_ends() -> None:
         assert isinstance(caught.value, RecursionError)
         assert "<lambda> (test_advice.py:" in str(caught.value)
     assert host_jit(lambda n: tracegraph.cond(n < 2, lambda: n, lambda: -n))(3) == -3
+
+
+def test_methods_that_write_advise_the_function_that_gives_a_new_array() -> None:
+    with pytest.raises(errors.ImmutableArrayError, match=r"write `x = numpy.sort\(x, axis\)`"):
+        tracegraph.asarray(X).sort()
+    with pytest.raises(errors.TracerWriteError, match=r"write `x = numpy.sort\(x, axis\)`"):
+        host_jit(lambda x: x.sort())(X)
+    with pytest.raises(TypeError, match=r"unsupported operand type\(s\) for \+="):
+        operator.iadd(tracegraph.asarray(X), "a")

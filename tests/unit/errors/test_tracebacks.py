@@ -50,6 +50,22 @@ class Model:
 
 tracegraph.tree.register(Model, lambda m: ((), None, ()), lambda *_: Model())
 
+
+def written_to(x: Any, value: Any) -> None:
+    x[0] = value
+
+
+def increased(x: Any, value: Any) -> None:
+    x += value
+
+
+WRITES: list[Callable[[Any], Any]] = [
+    lambda x: x.sort(),
+    lambda x: x.fill(1),
+    lambda x: x.put([0], [1]),
+    lambda x: setattr(x, "real", 1),
+]
+
 ONES = np.ones(3)
 ARRAY = tracegraph.asarray(ONES)
 
@@ -83,6 +99,11 @@ ARRAY = tracegraph.asarray(ONES)
         (lambda x: x.reshape(7), (ARRAY,), ["<lambda>"]),
         (lambda x: tracegraph.numpy.sum(x, axis=5), (ARRAY,), ["<lambda>"]),
         (tracegraph.asarray, ("text",), []),
+        (written_to, (ARRAY, 1), ["written_to"]),
+        (written_to, (ARRAY + 1, "a"), ["written_to"]),
+        (increased, (ARRAY, np.ones(2)), ["increased"]),
+        (increased, (ARRAY + 1, 1j), ["increased"]),
+        *((lambda x, f=f: f(x), (ARRAY,), ["<lambda>", "<lambda>"]) for f in WRITES),
     ],
 )
 def test_no_internal_frame(

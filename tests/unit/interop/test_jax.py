@@ -83,6 +83,20 @@ def test_arguments_and_results_are_trees_of_any_dtype() -> None:
     np.testing.assert_array_equal(gradient["x"], [2.5] * 3)
 
 
+def test_results_have_the_structure_of_their_own_program() -> None:
+    def either(x: Any) -> Any:
+        return {"row": x} if x.ndim == 1 else {"rows": x * 3, "sum": x.sum()}
+
+    f = tracegraph.jax.wrap(either)
+    row, rows = jax.numpy.ones(2), jax.numpy.ones((2, 2))
+    for called in (f, jax.jit(f)):
+        for _ in range(2):
+            assert list(called(row)) == ["row"]
+            assert list(called(rows)) == ["rows", "sum"]
+    assert {k: x.shape for k, x in jax.vmap(f)(rows).items()} == {"row": (2, 2)}
+    assert jax.grad(lambda x: f(x)["rows"].sum())(rows).tolist() == [[3, 3]] * 2
+
+
 def test_an_argument_that_is_none_is_named_as_the_caller_does() -> None:
     def scaled(x: Any, factors: Any) -> Any:
         return x * factors[0]

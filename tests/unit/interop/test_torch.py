@@ -185,10 +185,43 @@ def test_misuse_is_named() -> None:
         tracegraph.torch.wrap(3)
     with pytest.raises(errors.UnsupportedArgumentError, match="of type str"):
         wrapped(torch.ones(2, 2), "a")
-    either = tracegraph.torch.wrap(lambda x: {"row": x} if x.ndim == 1 else {"rows": x})
-    assert list(either(torch.ones(2))) == ["row"]
-    with pytest.raises(TypeError, match="return the same, or wrap a function for each"):
-        either(torch.ones(2, 2))
+
+
+def test_results_have_the_structure_of_their_own_program() -> None:
+    def either(x: Any) -> Any:
+        return {"row": x * 2} if x.ndim == 1 else {"rows": x * 3, "sum": x.sum()}
+
+    f = tracegraph.torch.wrap(either)
+    row, rows = (torch.ones(s, requires_grad=True) for s in (2, (2, 2)))
+    for called in (f, torch.no_grad()(f)):
+        for _ in range(2):
+            assert list(called(row)) == ["row"]
+            assert list(called(rows)) == ["rows", "sum"]
+    total = f(row)["row"].sum() + f(rows)["rows"].sum()
+    assert torch.autograd.grad(total, row)[0].tolist() == [2, 2]
+    batched = torch.func.vmap(f)(torch.ones(3, 2))
+    assert {k: tuple(x.shape) for k, x in batched.items()} == {"row": (3, 2)}
+    assert torch.func.grad(lambda x: f(x)["rows"].sum())(torch.ones(2, 2)).tolist() == [[3, 3]] * 2
+    several = tracegraph.torch.wrap(lambda x: list(x.T * x.shape[0]))
+    compiled = torch.compile(several, backend="aot_eager", fullgraph=True)
+    for shape in ((3, 2), (2, 3), (3, 2)):
+        x = torch.ones(shape, requires_grad=True)
+        found = compiled(x)
+        assert [part.tolist() for part in found] == [[float(shape[0])] * shape[0]] * shape[1]
+        assert (torch.autograd.grad(sum(found).sum(), x)[0] == shape[0]).all()
+
+
+def test_what_is_known_of_a_function_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tracegraph.interop.flat_functions.MOST", 2)
+    double = tracegraph.torch.wrap(lambda x: x * x)
+    numbers = import_module("tracegraph.interop.flat_functions")._by_number
+    sizes = []
+    for size in (1, 2, 3, 4, 5, 6, 7):
+        x = torch.ones(size, requires_grad=True)
+        assert torch.autograd.grad(double(x).sum(), x)[0].tolist() == [2] * size
+        collect_garbage()
+        sizes.append(len(numbers))
+    assert sizes[-1] <= sizes[1] + 1
 
 
 def test_a_function_that_nobody_has_is_freed() -> None:

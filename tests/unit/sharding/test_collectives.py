@@ -114,6 +114,27 @@ def test_trees_and_bools() -> None:
     np.testing.assert_array_equal(found["all"][1], [4] * 4)
 
 
+def test_what_is_outside_of_an_array_may_be_traced() -> None:
+    def before(x: Any, outside: Any) -> Any:
+        return tracegraph.halo(x, "x", boundary=outside)[0]
+
+    lanes_of = tracegraph.jit(tracegraph.vmap(before, (0, None), axis_name="x"))
+    found = np.asarray(lanes_of(X.astype(np.float32), 2.5))
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(
+        found, np.concatenate([0 * X[:1, -1:] + 2.5, X[:-1, -1:]]).astype("f")
+    )
+
+
+def test_numbers_stay_weak() -> None:
+    single = X[:, 0].astype(np.float32)
+    for word in (tracegraph.psum, tracegraph.pmean, tracegraph.pmax):
+        scaled = tracegraph.vmap(lambda x, word=word: x / word(2.0, "x"), axis_name="x")
+        assert scaled(single).dtype == np.float32
+    whole = tracegraph.vmap(lambda x: x + tracegraph.pmean(np.arange(8), "x"), axis_name="x")
+    np.testing.assert_array_equal(whole(X), X + np.arange(8.0))
+
+
 def test_results_that_are_the_same_in_all_lanes_need_no_axis() -> None:
     found = tracegraph.vmap(lambda x: tracegraph.psum(x, "x"), axis_name="x", out_axes=None)(X)
     np.testing.assert_allclose(found, X.sum(0), 1e-13)
@@ -141,6 +162,10 @@ def test_results_that_are_the_same_in_all_lanes_need_no_axis() -> None:
         (lambda x: tracegraph.ppermute(x, "x", [(0, 1), (0, 2)]), errors.ShardingError, "sources"),
         (lambda x: tracegraph.ppermute(x, "x", [0]), errors.ShardingError, "pairs"),
         (lambda x: tracegraph.pmax(1j * x, "x"), TypeError, "imaginary"),
+        (lambda x: tracegraph.halo(x, ("x",)), errors.ShardingError, "the name of one axis"),
+        (lambda x: tracegraph.halo(x, "x", width=1.0), errors.ShardingError, "width is an int"),
+        (lambda x: tracegraph.halo(x, "x", axis=None), errors.ShardingError, "axis is an int"),
+        (lambda x: tracegraph.halo(x > 0, "x", boundary=0.5), errors.ShardingError, "no element"),
         (
             lambda x: tracegraph.vmap(lambda y: y, axis_name="x")(x),
             errors.VmapAxesError,

@@ -151,7 +151,6 @@ def flat_file(
         graph_count=recipe.graphs,
         monitor_count=len(recipe.monitors),
         load=NONE if recipe.load < 0 else recipe.load,
-        waits=recipe.waits,
     )
     return _assembled(recipe, records)
 

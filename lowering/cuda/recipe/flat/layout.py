@@ -98,7 +98,7 @@ SECTIONS: tuple[FlatRecord, ...] = (
         graph_count="u32",
         monitor_count="u32",
         load="u32",
-        waits="u32",
+        reserved="u32",
     ),
     _record("code", "A cubin in the data.", data="u64", nbytes="u64"),
     _record("function", "A kernel of a cubin.", code="u32", name="u32"),

@@ -161,7 +161,7 @@ struct tg_program_record {
   uint32_t graph_count;
   uint32_t monitor_count;
   uint32_t load;
-  uint32_t waits;
+  uint32_t reserved;
 };
 _Static_assert(sizeof(struct tg_program_record) == 48, "program");
 /* A cubin in the data. */

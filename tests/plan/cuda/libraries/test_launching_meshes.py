@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
@@ -175,6 +176,28 @@ def test_what_may_wait_for_a_device_is_put_off_until_all_are_launched(
     assert done[0] == "launched"
     assert sorted(done) == ["freed", "launched", "loaded"]
     assert executable.closed == fails
+
+
+def test_what_a_call_that_was_put_off_raises_is_of_no_launch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    executable, ignored = compiled(), list[Any]()
+    monkeypatch.setattr(sys, "unraisablehook", lambda given: ignored.append(given.exc_type))
+
+    def fails() -> None:
+        raise errors.CleanUpWarning("memory", "cuMemFree", "CUDA_ERROR_UNKNOWN", "unknown")
+
+    def drop() -> None:
+        dropping = Thread(target=hold_ups.free, args=(fails,))
+        dropping.start()
+        dropping.join()
+
+    before(executable, 1, drop, monkeypatch)
+    executable([X])
+    assert ignored == [errors.CleanUpWarning]
+    with pytest.raises(errors.CleanUpWarning):
+        hold_ups.free(fails)
+    assert ignored == [errors.CleanUpWarning]
 
 
 def test_a_build_that_fails_on_one_device_leaves_the_others(

@@ -15,9 +15,10 @@ from lowering.backends import mesh as mesh_backend
 from lowering.backends.mesh import MeshBackend
 from lowering.cuda.libraries import nccl
 from lowering.cuda.libraries.nccl import PreparedCollective
+from lowering.plan.calls.collectives import CollectiveCall
 from lowering.plan.calls.rendezvous import place
 from lowering.plan.conditional_nodes import WhileNode
-from lowering.plan.nodes import KernelNode, LibraryNode
+from lowering.plan.nodes import KernelNode, LibraryNode, walk
 from lowering.plan.target.overrides import override
 from lowering.testing.recording_backend import RecordingBackend
 from tracegraph import Mesh, PartitionSpec, errors, shard
@@ -90,6 +91,33 @@ def test_each_device_runs_and_captures_the_same_collectives_in_one_order() -> No
     for backend in devices:
         copies = [c for c in backend.device.driver.calls if c.operation == "add_captured"]
         assert len(copies) == 2, "the halo, and the sum with the stop flag"
+
+
+def collectives(fun: Any, out_specs: Any, *args: Any) -> list[int]:
+    """How many collectives each call of them carries out."""
+    mapped = shard(fun, mesh=PAIR, in_specs=P("x"), out_specs=out_specs)
+    nodes = walk(tracegraph.jit(mapped).lower(*args).plan.graph)
+    calls = [node.call for node in nodes if isinstance(node, LibraryNode)]
+    return [len(call.kinds) for call in calls if isinstance(call, CollectiveCall)]
+
+
+def test_collectives_of_what_is_computed_side_by_side_are_one_call() -> None:
+    def means(x: Any) -> Any:
+        sums = tracegraph.psum(x.T @ x, "x")
+        return sums / tracegraph.psum(np.sum(x, axis=0), "x")
+
+    assert collectives(means, P(), np.ones((128, 64))) == [2]
+
+
+def test_collectives_do_not_wait_for_work_that_can_run_beside_them() -> None:
+    def powers(x: Any) -> Any:
+        found = []
+        for _ in range(2):
+            x = x @ x
+            found.append(tracegraph.psum(x, "x"))
+        return tuple(found)
+
+    assert collectives(powers, (P(), P()), np.ones((256, 128))) == [1, 1]
 
 
 def test_loops_with_collectives_are_not_stopped_by_one_device_alone() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 import warnings
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,10 @@ import tracegraph
 from lowering.testing.recorded_objects import RecordedHostMemory
 from lowering.testing.recording_backend import RecordingBackend
 from tests.emulation.text_code import uncompiled
+from tests.helpers.threads import in_threads
 from tracegraph import ArrayType, errors
 from tracegraph.__main__ import main
+from tracegraph.staging.stored_lowering import StoredTraced
 
 __all__ = ["uncompiled"]
 
@@ -206,6 +209,26 @@ def test_a_closed_executable_compiles_nothing(backend: RecordingBackend) -> None
     assert cached.evict()
     with pytest.raises(errors.ClosedError, match="cumulated"):
         executable.export_graph([])
+
+
+def test_threads_that_need_the_plan_share_one(
+    backend: RecordingBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded = tracegraph.load(bytes(exported()), device="cuda")
+    loaded(np.ones(4096, np.float32), 3)
+    (cached,) = loaded.jitted._builds.executables.values()
+    executable = cached.compiled.executable
+    lower, lowered, found = StoredTraced.lower, list[Any](), list[Any]()
+
+    def slowly(traced: StoredTraced) -> Any:
+        time.sleep(0.01)
+        lowered.append(lower(traced))
+        return lowered[-1]
+
+    monkeypatch.setattr(StoredTraced, "lower", slowly)
+    in_threads(4, lambda n: found.append(executable._other if n % 2 else executable.plan))
+    assert len(lowered) == 1
+    assert len(set(map(id, found))) == 2, "an executable and a plan"
 
 
 def test_what_the_last_call_did(backend: RecordingBackend) -> None:
