@@ -85,8 +85,8 @@ def coarsened(nest: CanonicalNest) -> CanonicalNest:
         rows = _rows_together(nest, columns)
         return nest if rows == 1 else _coarsened(nest, number, rows)
     if _has_few_columns(nest, columns):
-        rows = _coarsened(nest, number, columns)
-        return rows if loop_is_contiguous(rows) else nest
+        whole = _coarsened(nest, number, columns)
+        return whole if loop_is_contiguous(whole) else nest
     columns_per_thread = _columns_per_thread(
         nest, columns, min(load.dtype.itemsize for load in read)
     )

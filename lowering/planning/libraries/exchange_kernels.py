@@ -169,8 +169,8 @@ def _division(
         return None
     scope = _first_blocks(division, call)
     rounds = ceil_div(division.points, scope.blocks * scope.threads)
-    others = sum([prod(nest.space) for nest in division.inside])
-    return division if rounds <= max(FEW_ROUNDS, others // ROUND_POINTS) else None
+    inside = sum([prod(nest.space) for nest in division.inside])
+    return division if rounds <= max(FEW_ROUNDS, inside // ROUND_POINTS) else None
 
 
 def _first_blocks(division: Division, call: CollectiveCall) -> Scope:
