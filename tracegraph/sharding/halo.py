@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any, Literal
 
 import numpy as np
 
 from tracegraph import errors
+from tracegraph.errors.keywords import required_int
 from tracegraph.errors.tracebacks import entry_point
 from tracegraph.ir.types import type_of
 from tracegraph.sharding.collectives import axis_index, axis_size, ppermute
@@ -42,6 +42,7 @@ def halo(
 
     Raises:
         CollectiveOutsideShardError, UnknownAxisError: as in `psum`.
+        TypeError: `width` or `axis` is no integer.
         ShardingError: the block has fewer than `width` elements, or `boundary` is something else.
         numpy.exceptions.AxisError: x has no such axis.
 
@@ -56,7 +57,8 @@ def halo(
            [12.,  9.]])
     """
     count = axis_size(axis_name)
-    type_, size = type_of(x), operator.index(width)
+    type_, size = type_of(x), required_int("width", width, "a number of elements")
+    axis = required_int("axis", axis, "the number of an axis")
     if not -type_.ndim <= axis < type_.ndim:
         raise np.exceptions.AxisError(axis, type_.ndim, "halo")
     at = axis % type_.ndim
@@ -65,8 +67,8 @@ def halo(
             f"halo: a block of {type_} has {type_.shape[at]} elements along axis {at}, and its "
             f"neighbours are to send {size}; divide the array among fewer devices"
         )
-    around = boundary == "periodic"
-    if not around and (isinstance(boundary, str) or np.ndim(boundary)):
+    around = isinstance(boundary, str) and boundary == "periodic"
+    if not around and (np.ndim(boundary) or np.asarray(boundary).dtype.kind not in "biufc"):
         raise errors.ShardingError(
             f'halo: boundary is "periodic" or a number, not {errors.value_text(boundary)}'
         )
