@@ -82,11 +82,12 @@ def halo(
     pairs = [(i, (i + 1) % count) for i in range(count if around else count - 1)]
     before = ppermute(x[tuple(last)], axis_name, pairs)
     behind = ppermute(x[tuple(first)], axis_name, [(target, source) for source, target in pairs])
-    is_traced = isinstance(boundary, Tracer)
-    if around or (not is_traced and boundary == 0):
+    outside: Any = boundary
+    is_traced = isinstance(outside, Tracer)
+    if around or (not is_traced and outside == 0):
         return before, behind
     number = axis_index(axis_name)
-    outside = boundary.astype(type_.dtype) if is_traced else type_.dtype.type(boundary)
+    outside = outside.astype(type_.dtype) if is_traced else type_.dtype.type(outside)
     return np.where(number == 0, outside, before), np.where(number == count - 1, outside, behind)
 
 
