@@ -16,7 +16,7 @@ from lowering.codegen.geometry_records import ProductGeometry
 from lowering.codegen.maps.stores import declare_results, store_results, write_item
 from lowering.codegen.maps.vector_accesses import declare_aligned, vectors_of
 from lowering.codegen.preamble import c_type
-from lowering.codegen.products.tile_loads import declare_own, keep_next, load_next, parts_of
+from lowering.codegen.products.tile_loads import declare_next, declare_own, keep_next, load_next
 from lowering.codegen.products.tile_sides import COLUMN, FlatProduct, Side, flattened
 from lowering.codegen.products.tile_sums import (
     add_partials,
@@ -48,7 +48,7 @@ def write_product(
         place = f"reinterpret_cast<{kind}*>(shared + {offset})"
         writer.line(f"{kind}* const {side.name}_tile = {place};")
         offset += g.groups * g.depth * side.stride * dtype.itemsize
-        writer.line(f"{kind} {side.name}_next[{parts_of(side, g) * side.loaded}];")
+        declare_next(writer, side, g, kind)
     writer.line(f"{kind} total[{g.row_outputs}][{g.column_outputs}] = {{}};")
     vectors = [side.factor.factor for side in sides if side.loaded > 1]
     accesses = [load for load in vectors if isinstance(load, Load)]
@@ -66,7 +66,7 @@ def write_product(
         writer.line("__syncthreads();")
         with writer.block("if (ahead < end)"):
             for side in sides:
-                keep_next(writer, side, g)
+                keep_next(writer, side, step, g, "ahead")
         writer.line("__syncthreads();")
     if g.slices > 1:
         add_slices(writer, g, kind)

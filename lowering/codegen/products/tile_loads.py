@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from lowering.codegen.expressions import compute, index, index_type, value
 from lowering.codegen.geometry_records import ProductGeometry
-from lowering.codegen.maps.vector_accesses import load_text
-from lowering.codegen.products.tile_sides import Side
+from lowering.codegen.maps.vector_accesses import address
+from lowering.codegen.preamble import c_type
+from lowering.codegen.products.tile_sides import SUMMED, Side
 from lowering.codegen.source_writer import SourceWriter
+from lowering.plan.nests.analysis import loads
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.rounding import ceil_div
 from tracegraph.ir.scalar import Axis
 from tracegraph.ir.scalar_values import Load
+from tracegraph.ir.subexpressions import subexpressions
+
+AHEAD_BYTES = 8
+"""Bytes of what a computed factor is made of at each step, up to which that waits in registers: two
+words, as many as a factor of float64 has."""
 
 
 def parts_of(side: Side, g: ProductGeometry) -> int:
@@ -49,6 +57,31 @@ def _bind_own(writer: SourceWriter, side: Side, g: ProductGeometry) -> None:
     writer.bind(side.batch, "own_batch")
 
 
+def loaded_ahead(side: Side, g: ProductGeometry) -> Sequence[Load]:
+    """The loads of a computed factor whose values wait in registers, and not the factor: then a
+    thread multiplies while they are on their way. None if these are too many registers.
+    """
+    factor = side.factor.factor
+    if side.loaded > 1 or isinstance(factor, Load):
+        return ()
+    found = list(dict.fromkeys(loads([factor])))
+    steps = {SUMMED, *(axis.number for axis, _ in side.factor.steps)}
+    moving = [load for load in found if not steps.isdisjoint(_axes(load))]
+    few = sum([load.dtype.itemsize for load in moving]) <= AHEAD_BYTES
+    others_are_once = len(moving) == len(found) or "part" not in _place(side, g)[1]
+    apart = all(not loads(load.indices) and load.guard is None for load in found)
+    return found if few and apart and others_are_once else ()
+
+
+def declare_next(writer: SourceWriter, side: Side, g: ProductGeometry, kind: str) -> None:
+    """Declare the registers in which a thread's elements of the next tile wait."""
+    ahead = loaded_ahead(side, g)
+    for number, load in enumerate(ahead):
+        writer.line(f"{c_type(load.dtype)} {side.name}_ahead{number}[{parts_of(side, g)}];")
+    if not ahead:
+        writer.line(f"{kind} {side.name}_next[{parts_of(side, g) * side.loaded}];")
+
+
 def load_next(
     writer: SourceWriter,
     side: Side,
@@ -61,6 +94,23 @@ def load_next(
 
     There are no branches, so that all loads are in flight together.
     """
+    ahead, rest = loaded_ahead(side, g), bool(step.extent % g.depth)
+    with _each_part(writer, side, step, g, begin):
+        if ahead:
+            compute(writer, ahead)
+            for number, load in enumerate(ahead):
+                writer.line(f"{side.name}_ahead{number}[part] = {value(writer, load)};")
+        elif side.loaded > 1:
+            _load_vector(writer, side, rest, aligned)
+        else:
+            _load_element(writer, side, rest)
+
+
+@contextmanager
+def _each_part(
+    writer: SourceWriter, side: Side, step: Axis, g: ProductGeometry, begin: str
+) -> Iterator[None]:
+    """Write a loop over the parts of a tile that begins at a step, with their indices bound."""
     steps, _ = _place(side, g)
     once = "part" not in steps
     rest = bool(step.extent % g.depth)
@@ -83,10 +133,7 @@ def load_next(
             _bind_own(writer, side, g)
             for number, (axis, _) in enumerate(side.factor.own):
                 writer.bind(axis, f"{side.name}_own{number}[part]")
-            if side.loaded > 1:
-                _load_vector(writer, side, rest, aligned)
-            else:
-                _load_element(writer, side, rest)
+            yield
 
 
 def _load_element(writer: SourceWriter, side: Side, rest: bool) -> None:
@@ -99,11 +146,24 @@ def _load_element(writer: SourceWriter, side: Side, rest: bool) -> None:
 def _load_vector(
     writer: SourceWriter, side: Side, rest: bool, aligned: Mapping[Buffer, str]
 ) -> None:
-    """Load neighbouring elements as one vector."""
+    """Load neighbouring elements as one vector; or one by one, if they may not be aligned.
+
+    Either way they are loaded to the registers in which they wait, and nothing waits for them.
+    """
     load, width = side.factor.factor, side.loaded
     assert isinstance(load, Load)
     compute(writer, load.indices)
-    writer.line(f"const auto loaded = {load_text(writer, load, width, aligned)};")
+    place = address(writer, load)
+    pack = f"tg_pack<{c_type(load.dtype)}, {width}>"
+    writer.line(f"{pack} loaded;")
+    whole = f"loaded = *reinterpret_cast<const {pack}*>({place});"
+    if load.buffer in aligned:
+        with writer.block(f"if ({aligned[load.buffer]})"):
+            writer.line(whole)
+        with writer.block("else"), writer.unrolled(f"for (int k = 0; k < {width}; ++k)"):
+            writer.line(f"loaded.items[k] = ({place})[k];")
+    else:
+        writer.line(whole)
     with writer.unrolled(f"for (int item = 0; item < {width}; ++item)"):
         found = _kept(side, rest, "loaded.items[item]")
         writer.line(f"{side.name}_next[part * {width} + item] = {found};")
@@ -115,20 +175,36 @@ def _kept(side: Side, rest: bool, found: str) -> str:
     return f"next < end ? {found} : 0" if rest else found
 
 
-def keep_next(writer: SourceWriter, side: Side, g: ProductGeometry) -> None:
+def keep_next(writer: SourceWriter, side: Side, step: Axis, g: ProductGeometry, begin: str) -> None:
     """Write the elements in registers to the tiles in shared memory."""
     size, width = g.groups * side.side * g.depth, side.loaded
-    step, own = _place(side, g)
-    step, own = (f"{step} + item", own) if side.steps_first else (step, f"{own} + item")
-    row = f"{_group(side, g)} * {g.depth} + {step}"
+    place, own = _place(side, g)
+    place, own = (f"{place} + item", own) if side.steps_first else (place, f"{own} + item")
+    row = f"{_group(side, g)} * {g.depth} + {place}"
     target = f"{side.name}_tile[({row}) * {side.stride} + {own}]"
     test = f"if ((thread + part * {g.threads}) * {width} < {size}) "
+    test = "" if _is_even(side, g) else test
+    ahead = loaded_ahead(side, g)
+    if ahead:
+        with _each_part(writer, side, step, g, begin):
+            for number, load in enumerate(ahead):
+                writer.bind(load, f"{side.name}_ahead{number}[part]")
+            compute(writer, [side.factor.factor])
+            found = value(writer, side.factor.factor)
+            found = _kept(side, bool(step.extent % g.depth), found)
+            writer.line("const int item = 0;")
+            writer.line(f"{test}{target} = {found};")
+        return
     with (
         writer.unrolled(f"for (int part = 0; part < {parts_of(side, g)}; ++part)"),
         writer.unrolled(f"for (int item = 0; item < {width}; ++item)"),
     ):
         source = f"{side.name}_next[part * {width} + item]"
-        writer.line(f"{'' if _is_even(side, g) else test}{target} = {source};")
+        writer.line(f"{test}{target} = {source};")
+
+
+def _axes(load: Load) -> set[int]:
+    return {expr.number for expr in subexpressions(load.indices) if type(expr) is Axis}
 
 
 def _is_even(side: Side, g: ProductGeometry) -> bool:
