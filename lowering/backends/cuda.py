@@ -47,6 +47,7 @@ TARGET = Target(
         small_extent=8,
         small_products=48**3,
         most_products=1 << 22,
+        narrow=16,
         split=True,
         tiles=True,
     ),

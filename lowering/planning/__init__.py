@@ -18,7 +18,7 @@ May import `draft/`, `plan/` and the program (`tracegraph/ir`).
     library_operands    arrays as libraries take them
     sorting             nodes that sort
     factorizations      library calls, or algorithms in their place
-    libraries/          collectives, and which library calls run side by side
+    libraries/          collectives, and which library calls and products run side by side
     memory_bound        nodes that are bound by memory run one after the other
     assemble            draft -> Plan
 """

@@ -34,6 +34,7 @@ from lowering.plan.target.target import Target
 from lowering.planning.libraries.agreed_stops import AgreedStops, with_agreed_stops
 from lowering.planning.libraries.collectives import with_groups
 from lowering.planning.libraries.exchange_kernels import with_exchange_kernels
+from lowering.planning.libraries.tiles_in_sequence import tiles_in_sequence
 from lowering.planning.libraries.workspaces import with_workspaces
 from lowering.planning.memory_bound import memory_bound_in_sequence
 from tracegraph.ir.record import replace
@@ -79,7 +80,10 @@ def assemble(draft: Draft, *, per_launch: bool) -> Plan:
 def _ordered(graph: Graph, target: Target) -> Graph:
     """The graph, with edges between nodes that would not gain by running side by side."""
     if target.graphs:
-        return memory_bound_in_sequence(with_workspaces(graph), target.rates)
+        graph = with_workspaces(graph)
+        if target.contractions.tiles:
+            graph = tiles_in_sequence(graph)
+        return memory_bound_in_sequence(graph, target.rates)
     calls = (node.call for node in walk(graph) if isinstance(node, LibraryNode))
     collective = any(call.exclusive for call in calls)  # they have one order on all devices
     return serialized(graph) if collective else graph

@@ -139,6 +139,8 @@ class ContractionPolicy:
         small_extent: the k of a small product, at most.
         small_products: or its m * n * k, at most.
         most_products: m * n * k of all small products of a batch, at most.
+        narrow: rows, columns or products in a sum up to which tiles compute larger products of
+            float32, where they are faster.
         split: whether products of float32 in the precision "bf16x3" are made of bfloat16 parts,
             which tensor cores multiply.
         tiles: whether nests of large products are computed by tiles, so that windows of an array
@@ -150,6 +152,7 @@ class ContractionPolicy:
     small_extent: int = 0
     small_products: int = 0
     most_products: int = 0
+    narrow: int = 0
     split: bool = False
     tiles: bool = False
 

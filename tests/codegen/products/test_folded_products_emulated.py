@@ -41,7 +41,7 @@ def of_exponentials(z: Any) -> Any:
 )
 def test_products_that_are_needed_again_are_calls(fold: Any) -> None:
     plan = plan_of(
-        lambda x, y: fold(x @ y.T), np.ones((1 << 16, 16), "f4"), np.ones((40, 16), "f4")
+        lambda x, y: fold(x @ y.T), np.ones((1 << 16, 32), "f4"), np.ones((40, 32), "f4")
     )
     assert any(isinstance(node, LibraryNode) for node in walk(plan.graph))
 

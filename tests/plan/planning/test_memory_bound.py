@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lowering.plan.nodes import Graph
+from lowering.plan.nodes import Graph, KernelNode, LibraryNode
 from tests.helpers.compiled import plan_of
 from tracegraph import ArrayType
 from tracegraph.control.loops import fori_loop
@@ -48,6 +48,20 @@ def test_so_do_nodes_of_a_body() -> None:
     plan = plan_of(loop, LARGE, device="cuda", choices={"loops": "conditional"})
     (body,) = [body for node in plan.graph.nodes for body in node.bodies]
     assert not independent(body)
+
+
+def test_products_by_tiles_and_by_the_library_run_in_sequence() -> None:
+    def both(x: Any, narrow: Any, wide: Any) -> Any:
+        return x @ narrow, x @ wide
+
+    arrays = [ArrayType(np.float32, shape) for shape in ((2048, 256), (256, 10), (256, 512))]
+    plan = plan_of(both, *arrays, device="cuda")
+    results = set(plan.outputs)
+    nodes = enumerate(plan.graph.nodes)
+    first, second = [at for at, node in nodes if results & {*node.writes}]
+    kinds = {type(plan.graph.nodes[at]) for at in (first, second)}
+    assert kinds == {KernelNode, LibraryNode}
+    assert (first, second) not in independent(plan.graph)
 
 
 def test_a_node_that_computes_for_longer_runs_beside_others() -> None:

@@ -12,6 +12,7 @@ import tracegraph
 from lowering.backends.cuda import TARGET
 from lowering.plan.conditional_nodes import WhileNode
 from lowering.plan.nests.kernel import MapNest, ReduceNest
+from lowering.plan.nests.tiled_products import tiled_product
 from lowering.plan.nodes import KernelNode, LibraryNode, walk
 from lowering.plan.plan import Plan
 from lowering.plan.target.overrides import Choices, override
@@ -36,8 +37,16 @@ THIN = [
 THICK = [
     ((64, 64), (64, 64)),
     ((8, 1024), (1024, 1024)),
-    ((4096, 16), (16, 4096)),
+    ((4096, 32), (32, 4096)),
+    ((16384, 1024), (1024, 16)),
+    ((1 << 16, 256), (256, 10)),
     ((512, 64, 64), (512, 64, 64)),
+]
+NARROW = [
+    ((4096, 16), (16, 4096)),
+    ((2048, 256), (256, 10)),
+    ((1 << 18, 64), (64, 16)),
+    ((256, 1 << 16), (1 << 16, 10)),
 ]
 
 
@@ -102,6 +111,16 @@ def test_a_product_with_reuse_and_much_work_is_a_library_call(shapes: Any) -> No
     types = [ArrayType("float32", shape) for shape in shapes]
     assert not is_thin(*types, TARGET.contractions)
     assert kinds(plan_of(product, *types))["LibraryNode"] == 1
+
+
+@pytest.mark.parametrize("shapes", NARROW, ids=str)
+def test_a_narrow_product_of_float32_is_computed_by_tiles(shapes: Any) -> None:
+    plan = plan_of(product, *[ArrayType("float32", shape) for shape in shapes])
+    (node,) = plan.graph.nodes
+    assert isinstance(node, KernelNode)
+    assert tiled_product(node.kernel.nests[0]) is not None
+    double = plan_of(product, *[ArrayType(F64, shape) for shape in shapes])
+    assert kinds(double)["LibraryNode"] == 1
 
 
 @pytest.mark.parametrize(("n", "called"), [(16, False), (24, False), (25, True)])
