@@ -32,8 +32,8 @@ class CudaBackend:
         self._opened: OpenDevice | None = None
 
     def _device(self) -> OpenDevice:
-        """The device. What programs and targets of files run by is imported here, while a thread makes
-        the context: planning needs none of it.
+        """The device. What runs programs and targets is imported here, while a thread makes the
+        context: planning needs none of it.
         """
         if self._opened is None:
             open_early(f"{self.name}:{self._ordinal}")
