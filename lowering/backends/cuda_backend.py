@@ -42,6 +42,7 @@ class CudaBackend:
                 from lowering.cuda.recipe import executable, targets  # noqa: F401 - to have them
 
                 self._opened = open_device(self._ordinal)
+                gc_pause.count_as_old()
         return self._opened
 
     @property
