@@ -120,7 +120,7 @@ class MeshBackend(Backend):
         gpus.add(parts)
         driven = not all(part.features.conditional_nodes for part in parts)
         launched = partial(gpus.launched, program=program, driven=driven)
-        return MeshExecutable(plan, parts, launched, lambda: gpus.abandoned)
+        return MeshExecutable(plan, parts, launched, lambda: gpus.abandoned, gpus.settle)
 
     @property
     def _are_near(self) -> bool:

@@ -33,7 +33,8 @@ of each."""
 class MeshExecutable:
     """Runs a Plan on the devices of its mesh; `devices` are their executables, in this process.
 
-    It is closed when its devices are `abandoned`.
+    It is closed when its devices are `abandoned`. `settle` waits for all of them: kernels of one
+    may still store into the memory of another, which has ended.
     """
 
     def __init__(
@@ -42,10 +43,11 @@ class MeshExecutable:
         devices: Sequence[Executable],
         together: Together,
         abandoned: Callable[[], bool] = lambda: False,
+        settle: Callable[[], None] = lambda: None,
     ) -> None:
         assert plan.sharding is not None
         self.plan = plan
-        self._together, self._abandoned = together, abandoned
+        self._together, self._abandoned, self._settle = together, abandoned, settle
         self._sharding: Sharding = plan.sharding
         self._devices = devices
         self._lock = Lock()  # one launch at a time: threads cannot come between one another
@@ -176,8 +178,7 @@ class MeshExecutable:
     def close(self) -> None:
         """Free the memory of all devices, once no call is running; later calls raise."""
         with self._lock:
-            for device in self._devices:
-                device.close()
+            self._close()
 
     def close_idle(self) -> bool:
         """Close, unless a call is running. Returns whether it is closed.
@@ -188,6 +189,11 @@ class MeshExecutable:
             return False
         with held_if_free([self._lock]) as idle:
             if idle:
-                for device in self._devices:
-                    device.close()
+                self._close()
             return idle
+
+    def _close(self) -> None:
+        if not self.closed:
+            self._settle()
+        for device in self._devices:
+            device.close()

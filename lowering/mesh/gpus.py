@@ -180,6 +180,15 @@ class MeshOfGpus:
             self.abandon(reason)
             raise
 
+    def settle(self) -> None:
+        """Wait for all that was launched on the devices of this process.
+
+        Raises:
+            TimeLimitError: as `Timeline.settle`.
+        """
+        for timeline in self._timelines:
+            timeline.settle()
+
     # Ends
 
     def watch(self, number: int | None) -> None:

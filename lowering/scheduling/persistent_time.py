@@ -121,7 +121,7 @@ class _Estimate:
                 if any(isinstance(nest, PrintNest) for nest in nests):
                     return inf  # the host reads prints while the device is between kernels
                 if plain_copy(node) is not None and self.scope.threads > 1:
-                    return 0.0  # the buffers are exchanged
+                    return 0.0  # the buffers are swapped
                 works = [self.works[nest] for nest in nests]
                 combined = max([work.folds for work in works], default=0)
                 own = self.costs.fold * combined if self.scope.threads > 1 else 0.0

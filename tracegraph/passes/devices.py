@@ -2,7 +2,8 @@
 
 Collectives of what is the same on all devices become arithmetic. In permutations, all devices take
 part. The number of a device along each axis becomes an input, so that the program is the same for
-all.
+all. What is the same on several devices has the same bits: loops that they end together may depend
+on it. So updates that combine floats are made in one order there.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from math import prod
 from typing import Any
 
 from tracegraph.ir.control_forms import is_loop
-from tracegraph.ir.op import Collective
+from tracegraph.ir.op import Collective, Scatter
 from tracegraph.ir.program import (
     Atom,
     Eqn,
@@ -48,10 +49,11 @@ def for_each_device(
 
 
 class _Arithmetic:
-    """Collectives of what is the same on all devices, without the devices."""
+    """Collectives of what is the same on all devices, without the devices; and updates in order."""
 
     def __init__(self, sizes: Mapping[str, int]) -> None:
         self._sizes = sizes
+        self._several = frozenset([name for name, size in sizes.items() if size > 1])
         self._analysis = VaryingAxes()
 
     def region(self, region: Region, sets: tuple[Axes, ...]) -> Region:
@@ -67,6 +69,8 @@ class _Arithmetic:
                 inner = self._analysis.operands(eqn, given) if is_loop(eqn) else given[1:]
                 regions = tuple([self.region(each, inner) for each in eqn.regions])
                 eqns.append(replace(eqn, regions=regions))
+            elif _combines(eqn) and self._several - values[eqn.outputs[0]]:
+                eqns.append(replace(eqn, hints=replace(eqn.hints, in_order=True)))
             else:
                 eqns.append(eqn)
         return Region(region.params, tuple(eqns), tuple(map_atoms(region.results, env)))
@@ -93,6 +97,11 @@ class _Arithmetic:
         if form.of_equal is not None:
             x = form.of_equal(emit, x, prod(self._sizes[name] for name in equal))
         return x
+
+
+def _combines(eqn: Eqn) -> bool:
+    """Whether an equation updates elements, some of them several times."""
+    return isinstance(eqn.op.form, Scatter) and eqn.op.form.combiner is not None
 
 
 def _with_all_devices(emit: Callable[..., Atom], x: Atom, attrs: Mapping[str, Any]) -> Atom:

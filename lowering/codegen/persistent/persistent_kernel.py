@@ -19,7 +19,6 @@ from lowering.codegen.kernel_code import (
 )
 from lowering.codegen.kernel_parameters import StopFlagAddress
 from lowering.codegen.nests import nest_parameters, write_nests
-from lowering.codegen.persistent.exchanges import Exchange, exchanges_of
 from lowering.codegen.persistent.lane_kernel import lane_text
 from lowering.codegen.persistent.peer_rooms import SentStop, declare_exchanges, save_turns
 from lowering.codegen.persistent.persistent_layout import PersistentLayout, accessed
@@ -35,6 +34,7 @@ from lowering.codegen.persistent.storage import (
     save_storage,
 )
 from lowering.codegen.persistent.surroundings import Surroundings
+from lowering.codegen.persistent.swapped_carries import SwappedCarry, swapped_carries
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.conditional_nodes import WhileNode
 from lowering.plan.lockstep import in_lockstep
@@ -86,13 +86,13 @@ def persistent_text(
     whiles = [each for each in layout.inside if isinstance(each, WhileNode)]
     if StopFlagAddress() in others and whiles:
         writer.line(f"tg_stop_watch {STOP_WATCH} = {{tg_clock(), 0}};")
-    exchanges = _exchanges(layout, scope, surroundings, storage)
+    swaps = _swaps(layout, scope, surroundings, storage)
     watched = bool(whiles) and all(map(in_lockstep, whiles))
     stop = SentStop(surroundings.stop_flag, watched)
     turns = {
         loop: sent_in_turns(loop, layout, surroundings) for loop in whiles if in_lockstep(loop)
     }
-    phases = PhaseWriter(writer, scope, layout, exchanges, offsets, stop, turns)
+    phases = PhaseWriter(writer, scope, layout, swaps, offsets, stop, turns)
     with writer.block(f"if (blockIdx.x < {scope.blocks}u)") if scope.beside else nullcontext():
         _write_body(writer, node, layout, storage, phases)
     blocks = scope.blocks
@@ -138,7 +138,7 @@ def _write_body(
     declare_words(writer, layout.slots, scope, words)
     declare_exchanges(writer, layout.peers, scope)
     declare_storage(writer, storage, scope)
-    moved = [each.old for found in phases.exchanges.values() for each in found]
+    moved = [each.old for found in phases.swaps.values() for each in found]
     moved = [buffer for buffer in moved if buffer not in storage.placed]
     declare_homes(writer, moved)
     if storage.loaded:
@@ -152,15 +152,15 @@ def _write_body(
         save_turns(writer, layout.peers, scope)
 
 
-def _exchanges(
+def _swaps(
     layout: PersistentLayout, scope: Scope, surroundings: Surroundings, storage: Storage
-) -> dict[WhileNode, tuple[Exchange, ...]]:
-    """The carries of each loop that exchange their buffers."""
+) -> dict[WhileNode, tuple[SwappedCarry, ...]]:
+    """The carries of each loop that swap their buffers."""
     if scope.threads == 1:
         return {}  # registers have no addresses
     placed = storage.placed.keys()
     return {
-        loop: exchanges_of(loop, layout.nests, surroundings, placed)
+        loop: swapped_carries(loop, layout.nests, surroundings, placed)
         for loop in layout.inside
         if isinstance(loop, WhileNode)
     }

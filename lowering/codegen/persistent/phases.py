@@ -15,13 +15,13 @@ from lowering.codegen.geometry_records import LaunchGeometry, shared_bytes
 from lowering.codegen.nest_kinds import CanonicalNest
 from lowering.codegen.nests import write_nest
 from lowering.codegen.node_code import NODE_CODE
-from lowering.codegen.persistent.exchanges import Exchange
 from lowering.codegen.persistent.peer_exchanges import write_exchange
 from lowering.codegen.persistent.peer_rooms import SentStop
 from lowering.codegen.persistent.persistent_layout import WORDS, PersistentLayout
 from lowering.codegen.persistent.running_blocks import running_blocks
 from lowering.codegen.persistent.sent_in_turns import declare_turns, needs_no_barrier, take_turns
 from lowering.codegen.persistent.storage import MAX_UNROLLED
+from lowering.codegen.persistent.swapped_carries import SwappedCarry
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.conditional_nodes import IfElseNode, SwitchNode, WhileNode
 from lowering.plan.nests.analysis import nest_expressions
@@ -41,7 +41,7 @@ for a sampler of ten dimensions with it, and 1.8 s without."""
 class PhaseWriter:
     """Writes the nodes of the graphs of one kernel.
 
-    `exchanges` has the carries of each loop that exchange their buffers: nothing copies them.
+    `swaps` has the carries of each loop that swap their buffers: nothing copies them.
     `offsets` places scratch buffers. `stop` is the stop flag. `turns` has what each loop sends in
     turns.
     """
@@ -49,7 +49,7 @@ class PhaseWriter:
     writer: SourceWriter
     scope: Scope
     layout: PersistentLayout
-    exchanges: Mapping[WhileNode, tuple[Exchange, ...]]
+    swaps: Mapping[WhileNode, tuple[SwappedCarry, ...]]
     offsets: Mapping[Buffer, int]
     stop: SentStop
     turns: Mapping[WhileNode, Mapping[Buffer, int]] = field(default_factory=dict)
@@ -69,7 +69,7 @@ class PhaseWriter:
     """The nests that are written."""
 
     def __post_init__(self) -> None:
-        copies = {each.copy for found in self.exchanges.values() for each in found}
+        copies = {each.copy for found in self.swaps.values() for each in found}
         self._nests = {
             node: [nest for nest in nests if nest not in copies]
             for node, nests in self.layout.nests.items()
@@ -215,14 +215,14 @@ class PhaseWriter:
                 place = f"words + {WORDS * self.layout.slots[node.condition]} + {turn}"
                 writer.line(f"{_WORD}* const {name} = {place};")
             self._step(node, turns)
-            for each in self.exchanges.get(node, ()):
+            for each in self.swaps.get(node, ()):
                 new, old = writer.pointers[each.new], writer.pointers[each.old]
                 writer.line(f"tg_exchange({new}, {old});")
             writer.line(f"{go} = *{name} != 0;")
 
     def _step(self, node: WhileNode, turns: Mapping[Buffer, int]) -> None:
         """Write the body of a loop, and the barrier behind it, unless none is needed."""
-        if self.scope.blocks == 1 or self.exchanges.get(node) or not _is_plain(node.body):
+        if self.scope.blocks == 1 or self.swaps.get(node) or not _is_plain(node.body):
             self.graph(node.body)
             self.barrier()
             return

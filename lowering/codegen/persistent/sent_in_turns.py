@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 
-from lowering.codegen.persistent.exchanges import fills_all
 from lowering.codegen.persistent.peer_rooms import call_of
 from lowering.codegen.persistent.persistent_layout import PersistentLayout
 from lowering.codegen.persistent.surroundings import Surroundings
+from lowering.codegen.persistent.swapped_carries import fills_all
 from lowering.codegen.preamble import c_type
 from lowering.codegen.source_writer import SourceWriter
 from lowering.plan.conditional_nodes import WhileNode

@@ -85,7 +85,7 @@ def save_storage(writer: SourceWriter, storage: Storage, scope: Scope) -> None:
 
 
 def declare_homes(writer: SourceWriter, moved: Sequence[Buffer]) -> None:
-    """Note where other kernels look for buffers in global memory that exchange their places."""
+    """Note where other kernels look for buffers in global memory that swap their places."""
     for buffer in moved:
         kind, name = c_type(buffer.type.dtype), writer.pointers[buffer]
         writer.line(f"{kind}* const home_{name} = {name};")

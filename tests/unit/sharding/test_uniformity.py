@@ -9,6 +9,7 @@ import pytest
 
 import tracegraph
 from tracegraph import Mesh, PartitionSpec, errors, shard
+from tracegraph.ir.program import walk
 
 P = PartitionSpec
 
@@ -148,3 +149,21 @@ def test_a_printed_program_shows_what_varies_over_which_axes() -> None:
     assert "f64[2]{x,y} = add" in text
     assert "f64[2]{y} = psum[axes=('x',)" in text
     assert "f64[2]) {" in str(tracegraph.make_program(np.sin)(np.ones(2)))
+
+
+def test_updates_of_what_is_the_same_on_several_devices_are_in_order() -> None:
+    """Else their rounding would differ between devices, and with it what loops decide by them."""
+
+    def fun(own: Any, i: Any, v: Any) -> Any:
+        along_x = np.bincount(i, v * tracegraph.axis_index("x"), 2)
+        shared = tracegraph.fori_loop(0, 3, lambda _, s: s.at[i].add(v), np.zeros(2))
+        return own.at[i].add(v), along_x, shared
+
+    mesh = Mesh((2, 2), ("x", "y"), device="host")
+    specs = (P(("x", "y")), P(), P()), (P(("x", "y")), P("x"), P())
+    mapped = tracegraph.jit(shard(fun, mesh=mesh, in_specs=specs[0], out_specs=specs[1]))
+    program = mapped.trace(np.zeros(8), np.array([0, 1, 1]), np.ones(3)).optimized
+    found = {
+        e.source.line: e.hints.in_order for e in walk(program.body) if e.op.name == "scatter_add"
+    }
+    assert [found[line] for line in sorted(found)] == [True, True, None]

@@ -76,6 +76,27 @@ def test_devices_write_where_the_others_are(monkeypatch: pytest.MonkeyPatch) -> 
     executable.close()
 
 
+def test_no_device_is_closed_before_all_have_ended() -> None:
+    """The kernel of one may still store into the memory of another one, which has ended."""
+    order: list[tuple[str, int]] = []
+
+    class Log(list[Any]):
+        def __init__(self, device: int) -> None:
+            self.device = device
+
+        def append(self, call: Any) -> None:
+            order.append((call.operation, self.device))
+
+    backends = [RecordingBackend() for _ in range(2)]
+    plan = lowered(solve, PAIR, (P("x"), (P("x"), P())), np.ones(40)).plan
+    executable = MeshBackend(PAIR, backends).compile(plan)
+    for device, backend in enumerate(backends):
+        backend.device.driver.calls = Log(device)
+    executable.close()
+    first = min(order.index(("close", device)) for device in range(2))
+    assert {("synchronize", device) for device in range(2)} <= set(order[:first])
+
+
 def test_alone_there_are_no_others() -> None:
     plan = lowered(solve, PAIR, (P("x"), (P("x"), P())), np.ones(40)).plan
     unit, driver = unit_source(plan), RecordingDriver()

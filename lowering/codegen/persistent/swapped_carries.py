@@ -1,4 +1,4 @@
-"""Double buffering: carries that a step would copy at its end exchange their buffers instead.
+"""Double buffering: carries that a step would copy at its end swap their buffers instead.
 
 The new value of a carry has a buffer of its own where the old value is still read. In a Plan the
 step ends with a copy. A kernel that runs all steps swaps two pointers.
@@ -19,7 +19,7 @@ from lowering.plan.nodes import KernelNode, Node, walk
 from tracegraph.ir.scalar_values import Load
 
 
-class Exchange(NamedTuple):
+class SwappedCarry(NamedTuple):
     """The buffers of the new and the old value of a carry, and the nest that would copy it."""
 
     new: Buffer
@@ -27,18 +27,18 @@ class Exchange(NamedTuple):
     copy: MapNest
 
 
-def exchanges_of(
+def swapped_carries(
     loop: WhileNode,
     nests: Mapping[KernelNode, tuple[CanonicalNest, ...]],
     surroundings: Surroundings,
     placed: Set[Buffer],
-) -> tuple[Exchange, ...]:
-    """The carries of a loop whose buffers can be exchanged at the end of each step.
+) -> tuple[SwappedCarry, ...]:
+    """The carries of a loop whose buffers can be swapped at the end of each step.
 
     `placed` are the buffers that the kernel keeps in memory of its own. Others must not share their
     memory with a buffer that lives at another time.
     """
-    found: list[Exchange] = []
+    found: list[SwappedCarry] = []
     seen: set[Buffer] = set()
     inside = set(walk(loop.body))
     for position, node in enumerate(loop.body.nodes):
@@ -50,9 +50,9 @@ def exchanges_of(
             alone = {new, old} <= placed or new in surroundings.alone
             if not alone or not surroundings.only_in(new, inside):
                 continue
-            if _is_exchangeable(loop, nests, position, nest, new, old):
+            if _can_be_swapped(loop, nests, position, nest, new, old):
                 assert isinstance(nest, MapNest)
-                found.append(Exchange(new, old, nest))
+                found.append(SwappedCarry(new, old, nest))
                 seen |= {new, old}
     return tuple(found)
 
@@ -75,7 +75,7 @@ def _fills(store: Store, space: tuple[int, ...]) -> bool:
     return whole and store.guard is None
 
 
-def _is_exchangeable(
+def _can_be_swapped(
     loop: WhileNode,
     nests: Mapping[KernelNode, tuple[CanonicalNest, ...]],
     position: int,
