@@ -13,6 +13,7 @@ import numpy as np
 from tracegraph import errors
 from tracegraph.callbacks import callback as callback
 from tracegraph.control.regions import current_for
+from tracegraph.errors.keywords import required_bool
 from tracegraph.errors.tracebacks import entry_point
 from tracegraph.ir.effects import PrintFormat, require_allowed
 from tracegraph.ir.events import Section, TimeMark
@@ -118,6 +119,7 @@ def nans(infinities: bool = False) -> Iterator[None]:
         infinities: whether infinities are errors, too.
 
     Raises:
+        TypeError: `infinities` is neither True nor False.
         NonFiniteError: by a call: a result has a NaN.
 
     >>> import tracegraph
@@ -133,7 +135,7 @@ def nans(infinities: bool = False) -> Iterator[None]:
       in step 2 of the fori_loop at ...:3
       h: f64[] = -0.5259273564193048
     """
-    with results_checked(infinities):
+    with results_checked(required_bool("infinities", infinities)):
         yield
 
 

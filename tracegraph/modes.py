@@ -112,6 +112,9 @@ def check_indices(enabled: bool = True) -> Iterator[None]:
         enabled: False for a block without checks inside of one with them. The condition of a loop
             needs one for its reads at traced indices, since how often it runs is not defined.
 
+    Raises:
+        TypeError: `enabled` is neither True nor False.
+
     >>> import numpy as np
     >>> import tracegraph
     >>> element = tracegraph.jit(lambda x, i: x[i])
@@ -124,6 +127,9 @@ def check_indices(enabled: bool = True) -> Iterator[None]:
     ...         print(type(error).__name__)
     IndexRangeError
     """
+    given: Any = enabled
+    if not isinstance(given, bool):
+        raise TypeError(f"check_indices takes True or False, got {enabled!r}")
     with _changed(checked_indices=enabled):
         yield
 

@@ -67,9 +67,10 @@ class CudaBackend:
             RuntimeError: the GPU cannot be used.
         """
         open_early(f"{self.name}:{self._ordinal}")
-        from lowering.cuda.recipe.targets import load_target  # beside that
+        from lowering.cuda.recipe.targets import load_target, read_early
 
-        return load_target(targets, self._device(), planned)
+        read = read_early(targets)  # while a thread makes the context
+        return load_target(targets, self._device(), planned, read)
 
     def compile(self, plan: Plan) -> CudaExecutable:
         """Compile the kernels, build the graph and instantiate it.

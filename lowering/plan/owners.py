@@ -12,7 +12,6 @@ addresses that it holds: so a report cannot say anything else than what the grap
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 from lowering.errors import FrozenSlotsError, UnownedAddressError
@@ -148,20 +147,21 @@ class SlotTable:
         """
         if self._frozen:
             raise FrozenSlotsError
-        found = dict.fromkeys(node.slots)
+        found = [*node.slots]
         for address in addresses:
-            if not self._owns(address):
-                raise UnownedAddressError(str(node), address)
+            self._require_owned(node, address)
             slot = self._at(address)
-            if slot is not None:
-                found[slot] = None
-        self._nodes.append(replace(node, slots=tuple(found)))
+            if slot is not None and slot not in found:
+                found.append(slot)
+        self._nodes.append(NodeSlots(node.kind, node.name, node.lines, tuple(found)))
 
-    def _owns(self, address: int) -> bool:
-        """Whether an address is in the memory of an owner, or of the graph."""
+    def _require_owned(self, node: NodeSlots, address: int) -> None:
         if len(self._ranges) < len(self._owners) + len(self._granted):
             self._ranges = [_range(each) for each in (*self._owners, *self._granted)]
-        return any(start <= address < end for start, end in self._ranges)
+        for start, end in self._ranges:
+            if start <= address < end:
+                return
+        raise UnownedAddressError(str(node), address)
 
     def _at(self, address: int) -> Slot | None:
         """The named piece that an address is in."""

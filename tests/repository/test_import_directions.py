@@ -90,7 +90,7 @@ TRACEGRAPH: Table = {
     },
     "saving": {
         *("custom", "transforms", "sharding", "staging", "passes", "tracing", "ir", "tree"),
-        *("errors", "version", "user_source", "devices"),
+        *("errors", "modes", "version", "user_source", "devices"),
     },
     "__main__": {"saving", "errors"},
     "streams": {"staging", "devices", "current_stream"},

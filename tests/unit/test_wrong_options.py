@@ -23,7 +23,11 @@ def gathered(tiled: Any) -> Any:
     def gather(x: Any) -> Any:
         return tracegraph.all_gather(x, "i", tiled=tiled)
 
-    return tracegraph.vmap(gather, axis_name="i")(np.ones(2))
+    return lanes(gather)
+
+
+def lanes(function: Callable[..., Any]) -> Any:
+    return tracegraph.vmap(function, axis_name="i")(np.ones((2, 3)))
 
 
 REFUSED: dict[str, tuple[Callable[..., Any], type[Exception], str]] = {
@@ -116,6 +120,41 @@ REFUSED: dict[str, tuple[Callable[..., Any], type[Exception], str]] = {
         "fun must be a function, not 3",
     ),
     "all_gather tiled": (lambda _: gathered("no"), TypeError, "tiled must be True or False"),
+    "halo width": (
+        lambda _: lanes(lambda x: tracegraph.halo(x, "i", width=True)),
+        TypeError,
+        "width must be a number of elements, not True",
+    ),
+    "halo boundary": (
+        lambda _: lanes(lambda x: tracegraph.halo(x, "i", boundary=None)),  # type: ignore[arg-type]
+        errors.ShardingError,
+        'boundary is "periodic" or a number, not None',
+    ),
+    "scan reverse": (
+        lambda _: tracegraph.scan(lambda c, x: (c, x), 0, np.ones(3), reverse="no"),  # type: ignore[arg-type]
+        TypeError,
+        "reverse must be True or False, not 'no'",
+    ),
+    "check_indices": (
+        lambda _: tracegraph.check_indices("no").__enter__(),  # type: ignore[arg-type]
+        TypeError,
+        "check_indices takes True or False, got 'no'",
+    ),
+    "debug.nans": (
+        lambda _: tracegraph.debug.nans("no").__enter__(),  # type: ignore[arg-type]
+        TypeError,
+        "infinities must be True or False, not 'no'",
+    ),
+    "register_dataclass name": (
+        lambda _: tracegraph.register_dataclass(name=3),  # type: ignore[call-overload]
+        TypeError,
+        "name must be a string, not 3",
+    ),
+    "elementwise cost": (
+        lambda _: tracegraph.elementwise(np.sin, cuda="sin({0})", cost="low"),  # type: ignore[arg-type]
+        errors.CustomKernelError,
+        "cost must be an integer of at least 0, not 'low'",
+    ),
     "initialize address": (
         lambda _: distributed.initialize(8476),  # type: ignore[arg-type]
         TypeError,

@@ -10,6 +10,7 @@ from numpy.lib.array_utils import normalize_axis_index
 from tracegraph import errors, tree
 from tracegraph.control import slices
 from tracegraph.control.regions import current_for, flatten_checked, join, require_callable
+from tracegraph.errors.keywords import required_bool
 from tracegraph.errors.tracebacks import entry_point
 from tracegraph.generated.dataclass import dataclass
 from tracegraph.ir.types import type_of
@@ -66,6 +67,7 @@ def associative_scan(fn: Function, elems: Any, reverse: bool = False, axis: int 
     array([1. , 3. , 5.5])
     """
     require_callable("associative_scan", {"fn": fn}, ["a", "b"])
+    required_bool("reverse", reverse)
     given = flatten_checked(elems, "associative_scan", "elems")
     axes = [normalize_axis_index(axis, type_.ndim) for type_ in given.types]
     extents = {type_.shape[i] for type_, i in zip(given.types, axes, strict=True)}

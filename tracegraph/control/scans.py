@@ -24,6 +24,7 @@ from tracegraph.control.regions import Tree, Types, current_for, flatten_checked
 from tracegraph.control.scan_tracing import Body, SettledTypes, settled_types, trace_scan
 from tracegraph.control.schedules import LoopSchedule, loop_hints
 from tracegraph.control.steps import Progress, steps_of
+from tracegraph.errors.keywords import required_bool
 from tracegraph.errors.tracebacks import entry_point
 from tracegraph.ir.types import type_of
 from tracegraph.tracing.trace import Trace
@@ -73,7 +74,8 @@ def scan(
         ScanBodyError: `f` returned anything but a pair.
         NotCallableError, LeafTypeError, StructureError, LeafMismatchError, CheckpointsError,
             ProgressError, ScheduleError, UnschedulableError, TimeLimitError: as in `while_loop`.
-        TypeError, ValueError: `unroll` is not an int, or is negative.
+        TypeError, ValueError: `unroll` is not an int, or is negative; `reverse` is neither True nor
+            False.
 
     >>> import numpy as np
     >>> total, running = scan(lambda c, x: (c + x, c + x), 0, np.arange(1, 5))
@@ -94,7 +96,8 @@ def scan(
         return result[0], result[1]
 
     body = Body("scan", f, call, parameter_name(f), "y", steps, hints)
-    return _scan(body, carry, stacked, count, reverse, _block_size(unroll, count))
+    backwards = required_bool("reverse", reverse)
+    return _scan(body, carry, stacked, count, backwards, _block_size(unroll, count))
 
 
 @entry_point

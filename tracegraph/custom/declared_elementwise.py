@@ -121,6 +121,10 @@ def elementwise(
         got = errors.value_text(reference)
         raise function_error("elementwise", f"takes a function of NumPy arrays, not {got}")
     where = errors.function_text(reference)
+    given: Any = cost
+    if not isinstance(given, int) or given < 0:
+        got = errors.value_text(given)
+        raise function_error(where, f"cost must be an integer of at least 0, not {got}")
     count = _operand_count(reference, where)
     expressions = Expressions.of(cuda, header, count, where)
     op = elementwise_op(reference, expressions, out, derivative, cost, count)

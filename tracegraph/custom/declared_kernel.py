@@ -20,6 +20,7 @@ from tracegraph.custom.options import (
     checked_derivative,
 )
 from tracegraph.dtypes import SHORT_NAMES, canonical_dtype
+from tracegraph.errors.keywords import required_bool
 from tracegraph.errors.tracebacks import entry_point, hide_frames
 from tracegraph.ir.custom_kernels import CompiledKernel, CudaText, CustomKernel
 from tracegraph.ir.kernel_calls import SCALAR_DTYPES, KernelCall, Scalar
@@ -208,7 +209,7 @@ def kernel(
                 block=block,
                 shared_bytes=shared_memory,
                 cluster=cluster,
-                cooperative=bool(cooperative),
+                cooperative=required_bool("cooperative", cooperative),
                 aliases=declared.aliases(aliases or {}, operands),
                 batching=checked_batching(batching, declared.error),
                 derivative=checked_derivative(

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from numbers import Real
 from typing import Any, TypeVar, cast
 
+import numpy as np
+
 from tracegraph.errors.wording import user_line, value_text
 
 __all__ = ["KeywordError", "refuses"]
@@ -60,9 +62,9 @@ def required_bool(option: str, value: object) -> bool:
     >>> required_bool("trusted", False)
     False
     """
-    if not isinstance(value, bool):
+    if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{option} must be True or False, not {value_text(value)}")
-    return value
+    return bool(value)
 
 
 def required_int(option: str, value: object, what: str) -> int:

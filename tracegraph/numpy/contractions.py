@@ -16,7 +16,7 @@ from tracegraph.ir.op import get
 from tracegraph.ir.types import broadcast_shapes, result_type, type_of
 from tracegraph.modes import Precision, current_precision, matmul_precision
 from tracegraph.numpy.axes import moveaxis, transpose
-from tracegraph.numpy.dispatching.dispatch import as_array, numpy_function
+from tracegraph.numpy.dispatching.dispatch import as_array, laid_out, numpy_function
 from tracegraph.numpy.dispatching.output import stored, written
 from tracegraph.numpy.dispatching.statics import Static
 from tracegraph.numpy.dispatching.ufunc_calls import ufunc_function
@@ -335,8 +335,10 @@ def cross(
             f"cross needs vectors of 3 or 2 elements, got {extents[0]} and {extents[1]}"
         )
     if extents == (2, 2):
-        return subtract(multiply(x[0], y[1]), multiply(x[1], y[0]))
-    return stack([_part_of_cross(x, y, i, j) for i, j in ((1, 2), (2, 0), (0, 1))], axisc)
+        return laid_out(subtract(multiply(x[0], y[1]), multiply(x[1], y[0])), None)
+    parts = [_part_of_cross(x, y, i, j) for i, j in ((1, 2), (2, 0), (0, 1))]
+    found = stack([laid_out(part, None) for part in parts], -1)
+    return moveaxis(found, -1, axisc)
 
 
 def _part_of_cross(x: Any, y: Any, i: int, j: int) -> Any:

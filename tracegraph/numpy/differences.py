@@ -9,7 +9,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from tracegraph.ir.types import result_type, type_of
-from tracegraph.numpy.dispatching.dispatch import as_array, is_ours, numpy_function
+from tracegraph.numpy.dispatching.dispatch import as_array, is_ours, laid_out, numpy_function
 from tracegraph.numpy.elementwise import where
 from tracegraph.numpy.joining import concatenate
 from tracegraph.numpy.reductions import cumsum, sum
@@ -27,6 +27,7 @@ from tracegraph.numpy.ufuncs import (
     remainder,
     subtract,
 )
+from tracegraph.tracing.layouts import copy_order
 
 __all__ = ["diff", "ediff1d", "gradient", "trapezoid", "unwrap"]
 
@@ -165,7 +166,8 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * np.
     before = (slice(None),) * axis
     rest_of_p = add(p[(*before, slice(1, None))], cumsum(correction, axis))
     parts = [p[(*before, slice(None, 1))], rest_of_p]
-    return concatenate([as_array(part, dtype) for part in parts], axis)
+    found = concatenate([as_array(part, dtype) for part in parts], axis)
+    return laid_out(found, copy_order(p, "K"))
 
 
 @numpy_function
@@ -200,7 +202,8 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
                 f"axis {k} of shape {f.shape} is too small to calculate a numerical gradient, at "
                 "least (edge_order + 1) elements are required."
             )
-        found.append(_slopes(f, k, step, edge_order, dtype))
+        slopes = _slopes(f, k, step, edge_order, dtype)
+        found.append(laid_out(slopes, copy_order(f, "K")))
     return found[0] if len(found) == 1 else tuple(found)
 
 

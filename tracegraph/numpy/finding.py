@@ -117,7 +117,8 @@ def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
         rows, _ = _true_positions("argwhere", a, size)
         return reshape(rows, (rows.size, 1))[:, :0]
     columns = positions_where("argwhere", a, size, fill_value)
-    return apply(_CONCATENATE, *(reshape(c, (c.size, 1)) for c in columns), axis=1)
+    rows = apply(_CONCATENATE, *(reshape(c, (c.size, 1)) for c in columns), axis=1)
+    return laid_out(rows, (1, 0) if a.ndim > 1 else None)
 
 
 @sized_function

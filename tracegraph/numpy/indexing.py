@@ -65,7 +65,7 @@ def getitem(x: Any, index: Any, *, unique: bool = False) -> Any:
         y = numpy.reshape(y, selection.shape)
     if views.has_layout(y) and y is not x and selection.copies:
         y = views.detached(y)  # NumPy makes a copy, or a scalar
-        if views.has_layout(x) and (x.axis_order is not None or selection.layout[:1] != (BATCH,)):
+        if y.ndim > 1 and views.has_layout(x):
             set_order(y, _order_of_gathered(x, selection))
     return y
 

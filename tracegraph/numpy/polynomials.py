@@ -10,7 +10,7 @@ from tracegraph.errors import UnsupportedByTracerError
 from tracegraph.ir.types import ArrayType, result_type, type_of
 from tracegraph.numpy.contractions import matmul
 from tracegraph.numpy.creation import zeros, zeros_like
-from tracegraph.numpy.dispatching.dispatch import as_array, is_ours, numpy_function
+from tracegraph.numpy.dispatching.dispatch import as_array, is_ours, laid_out, numpy_function
 from tracegraph.numpy.elementwise import astype
 from tracegraph.numpy.joining import concatenate
 from tracegraph.numpy.linalg.least_squares import lstsq
@@ -222,7 +222,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:  # no
     ones = np.ones((x.shape[0], min(count, 1)), dtype)
     factors = broadcast_to(reshape(x, (-1, 1)), (x.shape[0], max(count - 1, 0)))
     powers = concatenate([ones, cumprod(factors, 1, dtype)], 1)
-    return powers if increasing else powers[:, ::-1]
+    return powers if increasing else laid_out(powers[:, ::-1], None)
 
 
 @numpy_function

@@ -15,13 +15,15 @@ from tracegraph.errors.tracebacks import entry_point, hide_frames
 from tracegraph.ir.op import find
 from tracegraph.ir.program import Program, walk
 from tracegraph.ir.types import ArrayType
+from tracegraph.modes import process
 from tracegraph.saving.entries import SavedProgram
 from tracegraph.saving.inlining import inlined
+from tracegraph.staging.calls.fast_call import MISS
 from tracegraph.staging.calls.signature import CallKey, Signature
 from tracegraph.staging.compiler import compiler
 from tracegraph.staging.jitted import Jitted
 from tracegraph.staging.program_function import ProgramFunction, StoredProgram
-from tracegraph.tracing.trace import current_trace
+from tracegraph.tracing.trace import current_trace, outermost
 from tracegraph.tracing.tracer import Tracer
 
 if TYPE_CHECKING:
@@ -117,7 +119,12 @@ class Exported:
             ExportedTypesError: there is none for these; an ArgumentTypesError that lists them.
         """
         try:
-            return self.jitted(*args, **kwargs)
+            jitted = self.jitted
+            if not outermost and not process.entered:
+                result = jitted.recent(args, kwargs)  # mostly it is, and saves a call in between
+                if result is not MISS:
+                    return result
+            return jitted(*args, **kwargs)
         except BaseException as error:
             hide_frames(error)
             raise

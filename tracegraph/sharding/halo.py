@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import operator
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from tracegraph import errors
+from tracegraph.errors.keywords import required_int
 from tracegraph.errors.tracebacks import entry_point
 from tracegraph.ir.types import ArrayType, type_of
 from tracegraph.sharding.collectives import axis_index, axis_size, ppermute
@@ -23,7 +23,7 @@ def halo(
     *,
     width: int = 1,
     axis: int = 0,
-    boundary: Any = "periodic",
+    boundary: float | Literal["periodic"] = "periodic",
 ) -> tuple[Any, Any]:
     """What is before and behind a block of an array that is divided along an axis.
 
@@ -43,6 +43,7 @@ def halo(
 
     Raises:
         CollectiveOutsideShardError, UnknownAxisError: as in `psum`.
+        TypeError: `width` or `axis` is no integer.
         ShardingError: the block has fewer than `width` elements, or `boundary` is something else,
             or a number that no block of this dtype has.
         numpy.exceptions.AxisError: x has no such axis.
@@ -62,7 +63,8 @@ def halo(
             f"halo: axis_name must be the name of one axis, got {errors.value_text(axis_name)}"
         )
     count, type_ = axis_size(axis_name), type_of(x)
-    size, at = _integer("width", width), _integer("axis", axis)
+    size = required_int("width", width, "a number of elements")
+    at = required_int("axis", axis, "the number of an axis")
     if not -type_.ndim <= at < type_.ndim:
         raise np.exceptions.AxisError(at, type_.ndim, "halo")
     at %= type_.ndim
@@ -80,21 +82,13 @@ def halo(
     pairs = [(i, (i + 1) % count) for i in range(count if around else count - 1)]
     before = ppermute(x[tuple(last)], axis_name, pairs)
     behind = ppermute(x[tuple(first)], axis_name, [(target, source) for source, target in pairs])
-    is_traced = isinstance(boundary, Tracer)
-    if around or (not is_traced and boundary == 0):
+    outside: Any = boundary
+    is_traced = isinstance(outside, Tracer)
+    if around or (not is_traced and outside == 0):
         return before, behind
     number = axis_index(axis_name)
-    outside = boundary.astype(type_.dtype) if is_traced else type_.dtype.type(boundary)
+    outside = outside.astype(type_.dtype) if is_traced else type_.dtype.type(outside)
     return np.where(number == 0, outside, before), np.where(number == count - 1, outside, behind)
-
-
-def _integer(name: str, value: Any) -> int:
-    try:
-        return operator.index(value)
-    except TypeError:
-        raise errors.ShardingError(
-            f"halo: {name} is an int, not {errors.value_text(value)}"
-        ) from None
 
 
 def _require_element(boundary: Any, block: ArrayType) -> None:

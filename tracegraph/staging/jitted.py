@@ -68,7 +68,8 @@ class Jitted(Generic[P, R_co]):
         self._fast_calls: dict[DirectKey, FastCall] = {}
         self._nested_calls: deque[FastCall] = deque(maxlen=MOST_NESTED)
         self._made: dict[CachedExecutable, dict[DirectKey, None]] = {}  # fast calls of each
-        self._last_call: FastCall = no_fast_call
+        self.recent: FastCall = no_fast_call
+        """That of the last call; it returns MISS for a call of other types."""
         _all.add(self)
 
     @property
@@ -87,7 +88,7 @@ class Jitted(Generic[P, R_co]):
             if outermost and innermost.trace is not None:
                 return self._fun(*args, **kwargs)
             if not process.entered or (current_modes() == PLAIN and process.is_plain):
-                result: R_co = self._last_call(args, kwargs)
+                result: R_co = self.recent(args, kwargs)
                 if result is not MISS:
                     return result
             if process.is_plain:
@@ -126,12 +127,12 @@ class Jitted(Generic[P, R_co]):
         for fast_call in self._candidates(key) if plain else ():
             result: R_co = fast_call(args, kwargs)
             if result is not MISS:
-                self._last_call = fast_call
+                self.recent = fast_call
                 return result
         if key is None and plain and not self._signature.static:
             known = replaced(args, kwargs)  # arrays of PyTorch and others
             if known is not None:
-                result = self._last_call(*known)
+                result = self.recent(*known)
                 return self._run(*known) if result is MISS else result
         call = self._signature.bind(args, kwargs)
         device = self._device or _device_of(call)
@@ -185,7 +186,7 @@ class Jitted(Generic[P, R_co]):
         else:
             self._fast_calls[key] = fast_call
             self._made.setdefault(cached, {})[key] = None
-        self._last_call = fast_call
+        self.recent = fast_call
 
     def _forget_dropped(self) -> None:
         """Forget the fast calls of builds that were dropped, which keep their plans alive."""
@@ -194,7 +195,7 @@ class Jitted(Generic[P, R_co]):
             for key in self._made.pop(drops.popleft(), ()):
                 self._fast_calls.pop(key, None)
             self._nested_calls.clear()  # few, and not known whose
-            self._last_call = no_fast_call
+            self.recent = no_fast_call
 
     def forget(self) -> None:
         """Drop all programs and executables; the next call traces and builds again.
@@ -207,7 +208,7 @@ class Jitted(Generic[P, R_co]):
             self._nested_calls.clear()
             self._made.clear()
             self._builds.drops.clear()
-            self._last_call = no_fast_call
+            self.recent = no_fast_call
 
     @entry_point
     def trace(self, *args: Any, **kwargs: Any) -> Traced:

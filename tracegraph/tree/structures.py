@@ -245,7 +245,7 @@ def register_dataclass(cls: Any = None, *, name: str | None = None) -> Any:
         name: what files of saved functions call it; by default, its module and name.
 
     Raises:
-        TypeError: the class has no fields that are known.
+        TypeError: the class has no fields that are known, or `name` is not a string.
         ValueError: the class is registered already.
 
     >>> @register_dataclass
@@ -256,6 +256,10 @@ def register_dataclass(cls: Any = None, *, name: str | None = None) -> Any:
     >>> leaves(State(1.5))
     [1.5]
     """
+    given: Any = name
+    if given is not None and not isinstance(given, str):
+        got = errors.value_text(given)
+        raise TypeError(f"register_dataclass: name must be a string, not {got}")
     if cls is None and name is not None:
         return partial(register_dataclass, name=name)
     children, static = _fields(cls)

@@ -7,7 +7,6 @@ from contextlib import nullcontext
 from typing import Any
 
 from lowering.cuda.graph.definition import Definition
-from lowering.cuda.graph.host_driven import begin_segment
 from lowering.cuda.interface import Driver
 from lowering.cuda.libraries.capture import LEGAL_IN_BODIES, LEGAL_OUTSIDE, capture, lines
 from lowering.cuda.libraries.foreign_calls import naming
@@ -110,6 +109,8 @@ def _captured(
     # without bodies, as the host drives them, a collective may be what a network needs
     apart = captured(node).aside and context.driver.stored_conditions is not None
     if apart:  # NCCL tells captures apart by their graphs
+        from lowering.cuda.graph.host_driven import begin_segment  # few need it
+
         begin_segment(context.driver, graph)
     with context.driver.beside_captures() if apart else nullcontext():
         return capture(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lowering.cuda.interface import Driver, Library, PreparedLibrary
 from lowering.cuda.libraries.capture import lines
@@ -36,9 +36,11 @@ from lowering.plan.calls.matrix_product import MatrixProduct
 from lowering.plan.nests.buffer import Buffer
 from lowering.plan.nests.rounding import round_up
 from lowering.plan.nodes import LibraryNode, launched
-from lowering.plan.plan import Plan
 from lowering.plan.target.hardware import ALIGNMENT
 from tracegraph.generated.dataclass import dataclass
+
+if TYPE_CHECKING:
+    from lowering.plan.plan import Plan
 
 Addresses = Callable[[Buffer], int]
 

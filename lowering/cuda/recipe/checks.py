@@ -5,9 +5,9 @@ What kernels do with an address is their own: code in a file must be trusted.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from math import prod
+from operator import gt
 from typing import get_args
 
 from lowering.cuda.recipe.recipe import (
@@ -30,7 +30,6 @@ _MOST = 1 << 62
 _MOST_GRID = (2**31 - 1, 65535, 65535)
 _MOST_THREADS = 1024
 _MOST_SHARED = 1 << 20
-_NAME = re.compile(r"[0-9a-f]{32}\.(bin|cubin)")
 _BODIES: Mapping[ConditionalKind, int] = {ConditionalKind.IF_ELSE: 2, ConditionalKind.WHILE: 1}
 
 
@@ -39,18 +38,29 @@ def _require(holds: bool, problem: str) -> None:
         raise MalformedTargetError(problem)
 
 
+def _is_name(name: str) -> bool:
+    """Whether it is that of an entry with code or a constant: a digest, and what it is."""
+    digest, _, kind = name.partition(".")
+    return kind in ("bin", "cubin") and len(digest) == 32 and {*digest} <= _DIGITS
+
+
+_DIGITS = {*"0123456789abcdef"}
+
+
 def require_sound(recipe: Recipe) -> None:
     """Check a recipe.
 
     Raises:
         MalformedTargetError: it names what is not there.
     """
-    _require(re.fullmatch(r"sm_\d{2,3}", recipe.arch) is not None, "it names no architecture")
+    number = recipe.arch.removeprefix("sm_")
+    named = recipe.arch.startswith("sm_") and number.isascii() and number.isdecimal()
+    _require(named and 2 <= len(number) <= 3, "it names no architecture")
     _require(0 <= recipe.arena.nbytes < _MOST, "its scratch has no size")
     _require(0 <= recipe.fixed_bytes < _MOST, "its fixed memory has no size")
-    _require(all(map(_NAME.fullmatch, recipe.codes)), "a cubin has no name")
+    _require(all(map(_is_name, recipe.codes)), "a cubin has no name")
     for constant in recipe.constants:
-        _require(_NAME.fullmatch(constant.data) is not None, "a constant has no name")
+        _require(_is_name(constant.data), "a constant has no name")
         _require(constant.offset % ALIGNMENT == 0, "a constant is not aligned")
         _require(
             0 <= constant.offset < _MOST and 0 <= constant.nbytes < _MOST, "a constant is none"
@@ -96,8 +106,10 @@ class _Nodes:
 
     def require_behind(self, graph: int, behind: Sequence[int]) -> None:
         known = len(self.places)
-        there = all(0 <= each < known and self.places[each] == graph for each in behind)
-        _require(there and len(set(behind)) == len(behind), "a node waits for none of its graph")
+        for each in behind:
+            if not 0 <= each < known or self.places[each] != graph:
+                raise MalformedTargetError("a node waits for none of its graph")
+        _require(len({*behind}) == len(behind), "a node waits twice for another")
 
     def require_graph(self, graph: int) -> None:
         _require(0 <= graph < self.graphs, "there is no such graph")
@@ -121,16 +133,14 @@ def _require_nodes(recipe: Recipe) -> None:
     _require(len(nodes.conditions) == len(recipe.conditions), "a condition belongs to no node")
 
 
-def _require_node(
-    recipe: Recipe, node: Node, number: int, nodes: _Nodes, sizes: Mapping[Base, tuple[int, int]]
-) -> None:
+def _require_node(recipe: Recipe, node: Node, number: int, nodes: _Nodes, sizes: _Sizes) -> None:
     match node:
         case RecipeKernel():
             _require(0 <= node.function < len(recipe.functions), "there is no such function")
             nodes.require_behind(node.graph, node.primaries)
-            primaries = [recipe.nodes[each] for each in node.primaries]
-            _require(all(isinstance(e, RecipeKernel) for e in primaries), "a primary is no kernel")
-            grid = all(0 < n <= most for n, most in zip(node.grid, _MOST_GRID, strict=True))
+            for each in node.primaries:
+                _require(isinstance(recipe.nodes[each], RecipeKernel), "a primary is no kernel")
+            grid = min(node.grid) > 0 and not any(map(gt, node.grid, _MOST_GRID))
             block = min(node.block) > 0 and prod(node.block) <= _MOST_THREADS
             cluster = node.cluster == (0, 0, 0) or (
                 min(node.cluster) > 0 and prod(node.cluster) <= 16
@@ -173,9 +183,12 @@ def _require_calls(recipe: Recipe) -> None:
     _require(len(recipe.records) == len(recipe.prints), "a print has no types")
 
 
-def _sizes(recipe: Recipe) -> Mapping[Base, tuple[int, int]]:
-    """How many of each base there are, and the bytes behind each."""
-    return {
+_Sizes = Sequence[tuple[int, int]]
+"""How many of each base there are, and the bytes behind each, by the number of the base."""
+
+
+def _sizes(recipe: Recipe) -> _Sizes:
+    sizes = {
         Base.INPUT: (len(recipe.inputs), 0),
         Base.OUTPUT: (len(recipe.outputs), 0),
         Base.ARENA: (1, recipe.arena.nbytes),
@@ -188,9 +201,10 @@ def _sizes(recipe: Recipe) -> Mapping[Base, tuple[int, int]]:
         Base.PRINT_RING: (1, 0),
         Base.PRINT_SITE: (len(recipe.prints), 0),
     }
+    return [sizes.get(base, (0, 0)) for base in Base]
 
 
-def _require_place(place: Relocation, sizes: Mapping[Base, tuple[int, int]]) -> None:
+def _require_place(place: Relocation, sizes: _Sizes) -> None:
     if place.base is Base.NUMBER:
         return
     count, nbytes = sizes[place.base]

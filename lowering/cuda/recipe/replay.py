@@ -199,7 +199,8 @@ class _Replay:
     stream: StreamState
     definition: Definition
     graph: Any
-    bases: dict[Base, int] = field(default_factory=dict)
+    bases: dict[Base, int] = field(default_factory=lambda: {Base.NUMBER: 0})
+    """Where the memory of the graph is; a number is counted from 0."""
     conditions: list[tuple[Any, int]] = field(default_factory=list)
     users: dict[Buffer, list[tuple[KernelNodeHandle, int]]] = field(default_factory=dict)
 
@@ -295,18 +296,20 @@ class _Replay:
         load: KernelNodeHandle | None = None
         size = self.loaded.code_bytes
 
+        # By number, for a base itself is hashed by a function of Python.
+        starts = [self.bases.get(base) for base in Base]
+
         def word(place: Relocation) -> int:
+            start = starts[place.base]
+            if start is not None:
+                return start + place.offset
             match place.base:
-                case Base.NUMBER:
-                    return place.offset
                 case Base.INPUT:
                     return addresses.get(self.loaded.inputs[place.index], 0)
                 case Base.OUTPUT:
                     return 0
                 case Base.CONDITION:
                     return conditions[place.index][1]
-                case Base.ARENA | Base.FIXED | Base.CONSTANTS:
-                    return self.bases[place.base] + place.offset
             return words[place.base, place.index]
 
         for number, node in enumerate(recipe.nodes):
@@ -371,7 +374,7 @@ class _Replay:
         if node.cooperative and not node.adapts and prod(grid) > driver.resident_blocks(launch):
             raise MisfitError(f"{prod(grid)} blocks are not resident at once on this device")
         values = [word(place) for place in node.parameters]
-        owned = [place.base in _OWNED for place in node.parameters]
+        owned = [_OWNED[place.base] for place in node.parameters]
         handle = self.definition.add_kernel(
             graph,
             [end for each in node.behind for end in ends[each]],
@@ -382,19 +385,18 @@ class _Replay:
             [end for each in node.primaries for end in ends[each]],
         )
         for position, place in enumerate(node.parameters):
-            if place.base in (Base.INPUT, Base.OUTPUT):
-                several = self.loaded.inputs if place.base is Base.INPUT else self.loaded.outputs
-                self.users.setdefault(several[place.index], []).append((handle, position))
+            if place.base is Base.INPUT:
+                self.users.setdefault(self.loaded.inputs[place.index], []).append(
+                    (handle, position)
+                )
+            elif place.base is Base.OUTPUT:
+                self.users.setdefault(self.loaded.outputs[place.index], []).append(
+                    (handle, position)
+                )
         return handle
 
 
-_OWNED = frozenset(
-    {
-        *_MEMORY,
-        Base.STOP_FLAG,
-        Base.FAILURE,
-        Base.STEPS,
-        Base.PRINT_RING,
-    }
-)
-"""The bases of addresses in memory that the graph keeps."""
+_OWNED = [
+    base in (*_MEMORY, Base.STOP_FLAG, Base.FAILURE, Base.STEPS, Base.PRINT_RING) for base in Base
+]
+"""Whether addresses of a base are in memory that the graph keeps, by the number of the base."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from lowering.cuda.libraries.loading import load_early
 from lowering.cuda.recipe.recipe import Recipe, RecipeKernel
 from lowering.cuda.recipe.stored import recipe_from_json, recipe_to_json
-from tracegraph.errors import ExportVersionError, MalformedTargetError
+from tracegraph.errors import ExportFormatError, ExportVersionError, MalformedTargetError
 from tracegraph.staging.interfaces import Executable
 from tracegraph.staging.program_function import StoredTarget
 
@@ -53,10 +54,27 @@ def target_sizes(target: StoredTarget) -> Mapping[str, int]:
     }
 
 
+def read_early(targets: Mapping[str, StoredTarget]) -> Mapping[str, Recipe]:
+    """What can be done before the device is open: if there is one target, its recipe is read, and
+    the libraries that it calls begin to be loaded. By architecture.
+    """
+    found: dict[str, Recipe] = {}
+    if len(targets) == 1:
+        with suppress(ExportFormatError):  # it is raised once the target is to run
+            found = {arch: recipe_of(target) for arch, target in targets.items()}
+    load_early(call.kind for recipe in found.values() for call in recipe.calls)
+    from lowering.cuda.recipe import executable  # noqa: F401 - only to have it imported
+
+    return found
+
+
 def load_target(
-    targets: Mapping[str, StoredTarget], device: OpenDevice, planned: Callable[[], Any]
+    targets: Mapping[str, StoredTarget],
+    device: OpenDevice,
+    planned: Callable[[], Any],
+    read: Mapping[str, Recipe] | None = None,
 ) -> Executable | str:
-    """As `Compiler.load_target`, for an open device."""
+    """As `Compiler.load_target`, for an open device; `read` has what `read_early` gave."""
     from lowering.cuda.recipe.misfit import MisfitError
 
     arch = device.driver.arch
@@ -64,7 +82,7 @@ def load_target(
     if target is None:
         return f"the file has code for {', '.join(sorted(targets))}, and {device.name} is {arch}"
     try:
-        recipe = recipe_of(target)
+        recipe = (read or {}).get(arch) or recipe_of(target)
         load_early(call.kind for call in recipe.calls)
         from lowering.cuda.recipe.executable import RecipeExecutable
 

@@ -65,8 +65,11 @@ def loop_is_contiguous(nest: RowNest) -> bool:
 def steps_are_shared(nest: RowNest) -> bool:
     """Whether all rows read the same elements at a step, of small arrays, and there are so many
     rows that each has a thread of its own: a warp reads an element once for all of its rows.
+
+    Only in one pass: of several, lanes keep what they compute of a row from pass to pass.
     """
-    if prod(nest.space) < MANY_ROWS or any(row_pass.stores for row_pass in nest.passes):
+    several = len(nest.passes) > 1 or any(row_pass.stores for row_pass in nest.passes)
+    if several or prod(nest.space) < MANY_ROWS:
         return False
     return 0 < _shared_bytes(nest) <= MAX_SHARED
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from lowering.cuda.compilation.compile import cubin
+from lowering.plan.nodes import LibraryNode, walk
 from tests.emulation.emulator import COMPILER
 from tests.emulation.plan_emulator import EmulatedPlans
 from tests.helpers.compiled import plan_of
@@ -22,6 +23,27 @@ def test_no_array_has_the_products(name: str) -> None:
     plan = plan_of(function, *given)
     largest = max(x.size for x in given)
     assert all(buffer.type.size < largest for buffer in plan.offsets)
+
+
+def of_exponentials(z: Any) -> Any:
+    return np.log(np.sum(np.exp(z - np.max(z, axis=1)[:, None]), axis=1))
+
+
+@pytest.mark.parametrize(
+    "fold",
+    [
+        of_exponentials,
+        lambda z: np.sum(z, axis=1) + np.max(z, axis=1) * z[:, 0],
+        lambda z: np.min(z * z.shape[0] - np.min(z, axis=1)[:, None], axis=1),
+        lambda z: np.sum(z),
+        lambda z: np.argmax(z + np.ones(z.shape, "f4") / np.arange(1, len(z) + 1)[:, None], axis=1),
+    ],
+)
+def test_products_that_are_needed_again_are_calls(fold: Any) -> None:
+    plan = plan_of(
+        lambda x, y: fold(x @ y.T), np.ones((1 << 16, 16), "f4"), np.ones((40, 16), "f4")
+    )
+    assert any(isinstance(node, LibraryNode) for node in walk(plan.graph))
 
 
 @pytest.mark.skipif(COMPILER is None, reason="needs g++")
