@@ -32,16 +32,17 @@ class CudaBackend:
         self._opened: OpenDevice | None = None
 
     def _device(self) -> OpenDevice:
-        """The device. What all programs run by is imported here, while a thread makes the context:
-        planning needs none of it.
+        """The device. What runs programs and targets is imported here, while a thread makes the
+        context: planning needs none of it.
         """
         if self._opened is None:
             open_early(f"{self.name}:{self._ordinal}")
             with gc_pause.paused():
-                import lowering.cuda.calls.graph_executable  # noqa: F401 - only to have it imported
                 from lowering.cuda.open_devices import open_device
+                from lowering.cuda.recipe import executable, targets  # noqa: F401 - to have them
 
                 self._opened = open_device(self._ordinal)
+                gc_pause.count_as_old()
         return self._opened
 
     @property

@@ -14,6 +14,7 @@ from lowering.draft.draft_nodes import (
     FinishedNode,
     walk,
 )
+from lowering.plan.calls.collectives import PHASE_BYTES
 from lowering.plan.custom_kernel import CustomKernelNode
 from lowering.plan.lockstep import collective_of
 from lowering.plan.nests.kernel import CallNest
@@ -30,11 +31,13 @@ def obstacle(body: Block, *, reaches_devices: bool = True) -> str | None:
     Kernels exchange arrays with other devices if they can store into their memory.
     """
     for node in walk(body):
+        call = collective_of(node.plan_node) if isinstance(node, FinishedNode) else None
+        if call is not None and not reaches_devices:
+            return "a collective inside, of devices that reach no memory of one another"
+        if call is not None and not call.may_be_phase:
+            return f"{call.noun} inside of more than {PHASE_BYTES >> 20} MB"
         if isinstance(node, FinishedNode) and not node.plan_node.may_be_phase:
             return f"{node.plan_node.noun} inside"
-        exchanges = isinstance(node, FinishedNode) and collective_of(node.plan_node) is not None
-        if exchanges and not reaches_devices:
-            return "a collective inside, of devices that reach no memory of one another"
         if isinstance(node, DraftKernel) and any(isinstance(n, CallNest) for n in node.nests):
             return "a callback inside, which the host takes between kernels"
         if isinstance(node, DraftKernel) and any(map(tiled_product, node.nests)):

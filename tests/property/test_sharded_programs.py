@@ -39,6 +39,9 @@ class Own:
     def scale(self, x: Any, s: Any) -> State:
         return x * (1 + 0.1 * tracegraph.axis_index("x")), s
 
+    def first(self, x: Any, s: Any) -> State:
+        return np.where(tracegraph.axis_index("x") == 0, 0.5 * x - s, x), s
+
     def sum(self, x: Any, s: Any) -> State:
         return x, np.cos(s) + tracegraph.psum(x, "x") / N
 
@@ -89,6 +92,9 @@ class Whole:
     def scale(self, x: Any, s: Any) -> State:
         return x * (1 + 0.1 * np.arange(N)[:, None]), s
 
+    def first(self, x: Any, s: Any) -> State:
+        return np.where(np.arange(N)[:, None] == 0, 0.5 * x - s, x), s
+
     def sum(self, x: Any, s: Any) -> State:
         return x, np.cos(s) + x.sum(0) / N
 
@@ -122,7 +128,7 @@ class Whole:
         return state
 
 
-LOCAL = ("sine", "scale")
+LOCAL = ("sine", "scale", "first")
 COLLECTIVE = ("sum", "mean", "largest", "shift", "push", "exchange", "gather", "scatter")
 CONDITIONS: dict[str, Callable[[Any, Any], Any]] = {
     "what all have": lambda x, s: s[0] > 0.1,

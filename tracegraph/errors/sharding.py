@@ -86,7 +86,7 @@ class NotAddressableError(ShardingError):
     def __init__(self, what: str, mesh: str) -> None:
         super().__init__(
             f"an {what} is divided over {mesh}, whose devices belong to several processes; this "
-            "one has some of its blocks alone",
+            "one has only some of its blocks",
             "read those, x.addressable_shards[i].data, or call tracegraph.all_gather_to_host(x) in "
             "all processes",
         )

@@ -117,21 +117,26 @@ def _loaded(container: SavedContainer, chosen: str | None, trusted: bool) -> Exp
         raise DamagedFileError("its manifest has no programs")
     if not trusted:
         _refuse_code(container)
+    if chosen is not None and any(map(_is_of_target, container.names)):
+        compiler().open_early(chosen)  # beside what runs until the first call
     signature = _signature_from_json(manifest.get("signature"))
     functions = cache(partial(_functions, container))
     entries = [_entry(container, written, functions) for written in programs]
-    if chosen is not None and any(entry.targets is not None for entry in entries):
-        compiler().open_early(chosen)  # beside what runs until the first call
     return Exported(name, signature, entries, chosen)
 
 
 def _refuse_code(container: SavedContainer) -> None:
     """Raise UntrustedCodeError if a file holds code."""
-    holds = any(name == FUNCTIONS or name.startswith("target/") for name in container.names)
+    holds = any(name == FUNCTIONS or _is_of_target(name) for name in container.names)
     if "code" in container.manifest or holds:
         listed = container.manifest.get("code")
         what = listed if isinstance(listed, list) else []
         raise UntrustedCodeError([str(each) for each in what] or ["machine code"])
+
+
+def _is_of_target(name: str) -> bool:
+    """Whether an entry belongs to a target."""
+    return name.startswith("target/")
 
 
 def _functions(container: SavedContainer) -> Sequence[Made]:

@@ -40,6 +40,17 @@ def paused() -> Iterator[None]:
         end()
 
 
+def count_as_old() -> None:
+    """Let only full collections traverse what there is now.
+
+    Imports make objects that stay. The first collection behind them would traverse all, and find
+    none to free.
+    """
+    if not gc.get_freeze_count():  # else somebody has frozen objects, and they must stay so
+        gc.freeze()
+        gc.unfreeze()  # they are in the oldest generation then
+
+
 def begin() -> None:
     """Begin a pause, which any thread may `end`."""
     global _inside, _enabled  # noqa: PLW0603 - the collector is the process's, too

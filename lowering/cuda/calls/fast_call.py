@@ -44,6 +44,28 @@ def default_stream_call(graph: StreamGraph, on_other_stream: OnOtherStream) -> S
     return _general(graph, on_other_stream) if factory is None else factory(graph, on_other_stream)
 
 
+def first_call(
+    general: OnOtherStream, write: Callable[[], Callable[[], StreamCall] | None]
+) -> StreamCall:
+    """The call of an executable until `write` puts another in its place: by the second one.
+
+    Compiling its text takes as long as making the graph of a small program, and many run once. Both
+    are weak references to methods of the executable.
+    """
+    unused = [general]
+
+    def launch(arguments: Sequence[Any], donated: Donated | None = None) -> list[CudaBuffer]:
+        try:
+            call = unused.pop()()
+        except IndexError:
+            make = write()
+            call = None if make is None else make()
+        assert call is not None, "the caller has the executable"
+        return call(arguments, donated)
+
+    return launch
+
+
 def other_stream_call(graph: StreamGraph) -> StreamCall:
     """The call of a graph for another stream, which is the current one."""
     factory = _factory_of(graph, default=False)

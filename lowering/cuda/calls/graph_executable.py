@@ -16,6 +16,7 @@ from lowering.cuda.calls.fast_call import (
     StreamCall,
     closed_call,
     default_stream_call,
+    first_call,
     other_stream_call,
 )
 from lowering.cuda.calls.stream_graph import StreamGraph
@@ -77,7 +78,7 @@ class GraphExecutable:
         self._calls: dict[StreamState, StreamCall] = {
             device.default_stream: self._default_graph.launch
         }
-        self.launch: StreamCall = default_stream_call(self._default_graph, WeakMethod(self._launch))
+        self.launch = first_call(WeakMethod(self._launch), WeakMethod(self._write_launch))
         """The same as a call, whose arguments are known to have the right number and types."""
 
     def __call__(
@@ -173,6 +174,12 @@ class GraphExecutable:
                 raise
         # The stream was left just before, and its graph is gone.
         return self._launch(arguments, donated)
+
+    def _write_launch(self) -> StreamCall:
+        """Write what `launch` is from now on."""
+        if not self.closed:
+            self.launch = default_stream_call(self._default_graph, WeakMethod(self._launch))
+        return self.launch
 
     def _stream(self, chosen: Chosen | None) -> StreamState:
         return self._device.default_stream if chosen is None else self._device.streams.of(chosen)

@@ -63,8 +63,6 @@ def read_early(targets: Mapping[str, StoredTarget]) -> Mapping[str, Recipe]:
         with suppress(ExportFormatError):  # it is raised once the target is to run
             found = {arch: recipe_of(target) for arch, target in targets.items()}
     load_early(call.kind for recipe in found.values() for call in recipe.calls)
-    from lowering.cuda.recipe import executable  # noqa: F401 - only to have it imported
-
     return found
 
 

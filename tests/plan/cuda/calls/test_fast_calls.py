@@ -107,6 +107,9 @@ def test_arrays_and_numbers_go_the_fast_way_and_all_else_the_general_one(monkeyp
     executable = backend.compile(small_input())
     seen = general_calls(monkeypatch)
     x, s = backend.device.pool.buffer(VECTOR), backend.device.pool.buffer(SCALAR)
+    executable([s, x])
+    assert len(seen) == 1  # the first call, whatever its arguments
+    seen.clear()
     start = len(backend.device.driver.calls)
     executable([s, x]), executable([3, x]), executable([True, x])
     assert not seen
@@ -149,8 +152,9 @@ def test_what_has_no_fast_call(monkeypatch):
 def test_behind_a_loop_that_runs_calls_are_general(monkeypatch):
     backend = RecordingBackend()
     loop, executable = backend.compile(nested_loops()), backend.compile(diamond())
-    seen = general_calls(monkeypatch)
     x = backend.device.pool.buffer(VECTOR)
+    executable([x])
+    seen = general_calls(monkeypatch)
     executable([x])
     backend.device.driver.busy = True
     loop([])
@@ -163,7 +167,12 @@ def test_few_texts_are_compiled():
     fast_call._factory.cache_clear()
     for _ in range(3):
         for make in (diamond, small_input, fan):
-            backend.compile(make())
+            executable = backend.compile(make())
+            arguments = [np.zeros(t.shape, t.dtype) for t in executable.plan.in_types]
+            before = fast_call._factory.cache_info()
+            executable(arguments)
+            assert fast_call._factory.cache_info() == before  # many programs run once
+            executable(arguments)
     assert fast_call._factory.cache_info().misses == 3
 
 

@@ -157,12 +157,17 @@ def test_devices_that_reach_no_memory_of_one_another_have_a_node(
 
 
 def test_what_is_large_is_left_to_the_library() -> None:
-    def gather(x: Any) -> Any:
-        return tracegraph.fori_loop(0, 9, lambda i, x: 0.5 * tracegraph.pmax(x, "x"), x)
+    def gather(schedule: Any) -> Any:
+        def step(_: Any, x: Any) -> Any:
+            return 0.5 * tracegraph.pmax(x, "x")
 
-    explained = lowered(gather, PAIR, (P("x"), P("x")), np.ones(1 << 19)).explain()
+        return lambda x: tracegraph.fori_loop(0, 9, step, x, schedule=schedule)
+
+    explained = lowered(gather(None), PAIR, (P("x"), P("x")), np.ones(1 << 19)).explain()
     assert "unrolled" in explained
     assert "part of the kernel" not in explained
+    with pytest.raises(errors.UnschedulableError, match="a collective inside of more than 1 MB"):
+        lowered(gather("one_kernel"), PAIR, (P("x"), P("x")), np.ones(1 << 19))
 
 
 def test_explain_says_how_devices_exchange() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 import time
 import warnings
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import numpy as np
@@ -131,6 +133,8 @@ open_devices.open_device = lambda ordinal: device
 found = loaded(np.ones(4096, np.float32), 3)
 assert found["sums"].shape == (4096,), found
 unwanted = ("codegen", "planning", "scheduling", "fusion", "legalization", "native", "lower")
+calls = [f"plan.calls.{name}" for name in ("fourier", "lapack", "matrix_product", "collectives")]
+unwanted += (*calls, *(f"cuda.libraries.{name}" for name in ("library_calls", "cublas", "cufft")))
 names = tuple(f"lowering.{name}" for name in (*unwanted, "draft", "allocation", "backends.cuda."))
 found = [m for m in sys.modules if f"{m}.".startswith(names) or m == "tracegraph.ops"]
 with open("/proc/self/maps") as mapped:
@@ -144,6 +148,19 @@ def test_a_process_that_loads_a_target_imports_no_planner_and_no_compiler(tmp_pa
     run = [sys.executable, "-c", CHILD, str(path)]
     found = subprocess.run(run, capture_output=True, text=True, check=True)
     assert found.stdout == "[] False\n"
+
+
+def test_no_collection_runs_while_a_target_is_loaded(
+    backend: RecordingBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[bool] = []
+    for name in ("lowering.cuda.recipe.targets.recipe_of", "tracegraph.saving.files._targets"):
+        original = resolve_name(name)
+        monkeypatch.setattr(name, lambda *a, do=original: (seen.append(gc.isenabled()), do(*a))[1])
+    loaded = tracegraph.load(bytes(exported()), device="cuda")
+    loaded(np.ones(4096, np.float32), 3)
+    assert seen == [False, False]
+    assert gc.isenabled()
 
 
 def doubled(x: Any) -> Any:
