@@ -51,8 +51,8 @@ SMALL_MATRIX = 32
 SHORT_SUMS = 64
 """Products in each of few rows or columns of sums up to which tiles are faster than the library."""
 
-MEDIUM_SUMS, FEW_ELEMENTS = 256, 1 << 20
-"""The same if the larger factor has few elements."""
+MEDIUM_SUMS, FEW_ELEMENTS, FEW_OF_LONGER = 256, 1 << 20, 1 << 18
+"""The same if the larger factor has few elements, and fewer for longer sums."""
 
 LONG_SUMS, FEW_RESULTS = 2048, 1 << 14
 """Products in a sum from which they are if there are few sums, since blocks share these."""
@@ -123,8 +123,9 @@ def is_narrow(left: ArrayType, right: ArrayType, policy: ContractionPolicy) -> b
 
     Microseconds of tiles and of the library, float32 on an H100: (2048, 10) in sums of 256 8.0,
     10.8; (1 << 18, 16) of 64 49, 53; (256, 10) of 65,536 42, 54; (1024, 16) of 16,384 39, 53;
-    (2048, 256) of 10 5.1, 6.6; (16,384, 1024) of 16 34, 44. But (16,384, 16) of 1024 89, 69;
-    (65,536, 10) of 256 47, 43: of many elements, in sums that are neither short nor long.
+    (256, 10) of 1024 5.4, 6.7; (2048, 256) of 10 5.1, 6.6; (16,384, 1024) of 16 34, 44. But
+    (16,384, 16) of 1024 89, 69; (65,536, 10) of 256 47, 43: of many elements, in sums that are
+    neither short nor long.
     """
     (m, k), n = left.shape, right.shape[-1]
     fits = policy.tiles and left.dtype == np.float32 and m * n * k >= MIN_TILED
@@ -136,7 +137,9 @@ def is_narrow(left: ArrayType, right: ArrayType, policy: ContractionPolicy) -> b
         return False
     if k >= LONG_SUMS:
         return m * n <= FEW_RESULTS
-    return k <= SHORT_SUMS or (k <= MEDIUM_SUMS and max(m, n) * k <= FEW_ELEMENTS)
+    elements = max(m, n) * k
+    few = elements <= (FEW_ELEMENTS if k <= MEDIUM_SUMS else FEW_OF_LONGER)
+    return k <= SHORT_SUMS or few
 
 
 def are_small(left: ArrayType, right: ArrayType, policy: ContractionPolicy) -> bool:
