@@ -34,10 +34,10 @@ SLEEP_SHARE = 1 / 64
 """A long wait sleeps for this share of the time that it has taken so far, so that it is late by no
 more."""
 WAKING_SECONDS = 60e-6
-"""What a sleep takes longer than asked for: Linux adds 50 µs to each."""
+"""What a sleep takes longer than asked for: Linux adds 50 µs to each, also to one of 0 seconds."""
 SPIN_SECONDS = 0.05
 """How long a wait does not sleep, as those of CUDA do not. Where the CPU has slept, the next launch
-of a mesh took 400 µs, not 100."""
+of a mesh took 400 µs, not 100. Other threads get the GIL in calls of the driver."""
 
 MOST_QUEUED = 16
 """Launches behind a loop, after which the next one waits: a full queue would also block signals.
@@ -340,7 +340,10 @@ class Timeline:
                     waiting.relieve()
                 elapsed = time.perf_counter() - start
                 pause = min(elapsed * SLEEP_SHARE, LONGEST_SLEEP) - WAKING_SECONDS
-                time.sleep(pause if elapsed > SPIN_SECONDS else 0)  # others may need the GIL
+                if elapsed > SPIN_SECONDS:
+                    time.sleep(pause)
+                elif self._callbacks is not None:
+                    time.sleep(0)  # the thread of callbacks needs the GIL, sooner than others
         except (DeviceLostError, PeerLostError, MeshMismatchError) as reason:
             if isinstance(reason, DeviceLostError):
                 self._end_calls()  # nothing is left to stop

@@ -120,6 +120,7 @@ def _exchanges_of_maps(graph: Graph, offsets: Mapping[Buffer, int]) -> dict[int,
                 call = collective_of(graph.nodes[at])
                 if call is not None and _division(node, call, offsets) is not None:
                     found[at] = position
+                    after.setdefault(position, []).append(at)  # who waits for one, waits for both
         for each in _inside(node):
             for buffer in each.writes & last.keys():
                 del last[buffer]

@@ -89,6 +89,24 @@ def test_a_sum_is_needed_by_all_points() -> None:
     assert not beside(lowered(fun, np.ones((2000, 64))).plan)
 
 
+def test_two_maps_that_each_wait_for_the_exchange_of_the_other() -> None:
+    """One is in one kernel with its exchange; were both, these would wait for each other."""
+
+    def fun(u: Any, v: Any) -> Any:
+        u, v = 2 * u, 3 * v
+        above, left = tracegraph.halo(u, "x"), tracegraph.halo(v, "y")
+        wide, high = np.concatenate([above[0], u, above[1]]), np.concatenate([left[0], v, left[1]])
+        of_u, of_v = np.sort(above[0].ravel())[3], np.cumsum(left[0])[-1]
+        return (wide[:-2] + wide[2:] - u) * of_v, (high[:-2] + high[2:] - v) * of_u
+
+    mesh, specs = Mesh((2, 2), ("x", "y"), device="cuda"), (P("x", "y"), P("y", "x"))
+    sharded = shard(fun, mesh=mesh, in_specs=specs, out_specs=specs)
+    types = ArrayType("float32", (2048, 2048)), ArrayType("float32", (4096, 1024))
+    plan = tracegraph.jit(sharded).lower(*types).plan
+    assert len(beside(plan)) == 1
+    assert not races(plan)
+
+
 @pytest.mark.parametrize("count", [2, 4])
 def test_no_races(count: int) -> None:
     """Of loops in one kernel, in kernels of several steps and in a WHILE node, at all sizes."""

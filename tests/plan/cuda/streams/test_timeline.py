@@ -21,10 +21,9 @@ class Clock:
         return self.now
 
     def sleep(self, seconds):
-        assert seconds >= 0
-        if seconds:
-            self.sleeps.append(seconds)
-            self.now += seconds + WAKING_SECONDS
+        assert seconds > 0
+        self.sleeps.append(seconds)
+        self.now += seconds + WAKING_SECONDS
 
 
 class Driver(RecordingDriver):
