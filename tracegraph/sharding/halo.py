@@ -74,33 +74,53 @@ def halo(
             f"neighbours are to send {size}; divide the array among fewer devices"
         )
     around = isinstance(boundary, str) and boundary == "periodic"
-    if not around:
-        _require_element(boundary, type_)
+    outside = None if around else _element(boundary, type_)
     index: list[Any] = [slice(None)] * type_.ndim
     first, last = (index.copy() for _ in range(2))
     first[at], last[at] = slice(0, size), slice(type_.shape[at] - size, None)
     pairs = [(i, (i + 1) % count) for i in range(count if around else count - 1)]
     before = ppermute(x[tuple(last)], axis_name, pairs)
     behind = ppermute(x[tuple(first)], axis_name, [(target, source) for source, target in pairs])
-    outside: Any = boundary
-    is_traced = isinstance(outside, Tracer)
-    if around or (not is_traced and outside == 0):
+    if around or (not isinstance(outside, Tracer) and outside == 0):
         return before, behind
     number = axis_index(axis_name)
-    outside = outside.astype(type_.dtype) if is_traced else type_.dtype.type(outside)
     return np.where(number == 0, outside, before), np.where(number == count - 1, outside, behind)
 
 
-def _require_element(boundary: Any, block: ArrayType) -> None:
-    """Raise ShardingError if a boundary is no number that a block may have as an element."""
-    got = errors.value_text(boundary)
+def _element(boundary: Any, block: ArrayType) -> Any:
+    """A boundary as an element of a block.
+
+    Raises:
+        ShardingError: it is no number, or none that the block may have as an element.
+    """
     try:
         found = type_of(boundary)
     except TypeError:
         found = None
     if found is None or found.shape:
+        got = errors.value_text(boundary)
         raise errors.ShardingError(f'halo: boundary is "periodic" or a number, not {got}')
-    if not np.can_cast(found.dtype, block.dtype, "same_kind"):
+    dtype = block.dtype
+    may_cast = np.can_cast(found.dtype, dtype, "same_kind")
+    if isinstance(boundary, Tracer):
+        element = boundary.astype(dtype) if may_cast else None
+    elif dtype.kind in "biu":  # whatever the type of the number, as 0 is for unsigned integers
+        element = _converted(boundary, dtype)
+        element = element if element == boundary else None
+    else:
+        element = _converted(boundary, dtype) if may_cast else None
+    if element is None:
         raise errors.ShardingError(
-            f"halo: boundary is {got}, which is no element of a block of {block}"
+            f"halo: boundary is {errors.value_text(boundary)}, which is no element of a block of "
+            f"{block}"
         )
+    return element
+
+
+def _converted(number: Any, dtype: np.dtype[Any]) -> Any:
+    """A number as one of a dtype, which may be rounded; None if it has none."""
+    try:
+        with np.errstate(all="ignore"):
+            return dtype.type(number)
+    except (OverflowError, TypeError, ValueError):
+        return None

@@ -126,6 +126,17 @@ def test_what_is_outside_of_an_array_may_be_traced() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("dtype", "outside"), [("uint8", 7), ("uint8", 0), ("bool", 1), ("int32", -1), ("bfloat16", 2)]
+)
+def test_what_is_outside_of_an_array_is_a_number_of_its_dtype(dtype: str, outside: int) -> None:
+    x = X[:, :1, 0].astype(tracegraph.ArrayType(dtype).dtype)
+    found = tracegraph.vmap(lambda x: tracegraph.halo(x, "x", boundary=outside)[0], axis_name="x")
+    before = np.asarray(found(x))
+    assert before.dtype == x.dtype
+    np.testing.assert_array_equal(before, [[outside], *x[:-1]])
+
+
 def test_numbers_stay_weak() -> None:
     single = X[:, 0].astype(np.float32)
     for word in (tracegraph.psum, tracegraph.pmean, tracegraph.pmax):
@@ -166,6 +177,11 @@ def test_results_that_are_the_same_in_all_lanes_need_no_axis() -> None:
         (lambda x: tracegraph.halo(x, "x", width=1.0), TypeError, "width must be a number of"),
         (lambda x: tracegraph.halo(x, "x", axis=None), TypeError, "axis must be the number"),
         (lambda x: tracegraph.halo(x > 0, "x", boundary=0.5), errors.ShardingError, "no element"),
+        (
+            lambda x: tracegraph.halo(x.astype("int8"), "x", boundary=300),
+            errors.ShardingError,
+            "no element",
+        ),
         (
             lambda x: tracegraph.vmap(lambda y: y, axis_name="x")(x),
             errors.VmapAxesError,
