@@ -177,8 +177,9 @@ class GraphExecutable:
 
     def _write_launch(self) -> StreamCall:
         """Write what `launch` is from now on."""
-        if not self.closed:
-            self.launch = default_stream_call(self._default_graph, WeakMethod(self._launch))
+        if self.closed:  # while it is being closed, `launch` may still be the first one
+            return closed_call(self._name)
+        self.launch = default_stream_call(self._default_graph, WeakMethod(self._launch))
         return self.launch
 
     def _stream(self, chosen: Chosen | None) -> StreamState:
