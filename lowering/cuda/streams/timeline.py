@@ -31,13 +31,13 @@ from tracegraph.errors import DeviceLostError, MeshMismatchError, PeerLostError
 
 LONGEST_SLEEP = 1e-3
 SLEEP_SHARE = 1 / 64
-"""A long wait sleeps for this share of the time that it has taken so far, so that it is late by no
-more."""
+"""A wait sleeps for this share of the time that it has taken so far, so that it is late by no more.
+While waking would take longer, it spins."""
 WAKING_SECONDS = 60e-6
 """What a sleep takes longer than asked for: Linux adds 50 µs to each, also to one of 0 seconds."""
-SPIN_SECONDS = 0.05
-"""How long a wait does not sleep, as those of CUDA do not. Where the CPU has slept, the next launch
-of a mesh took 400 µs, not 100. Other threads get the GIL in calls of the driver."""
+AWAKE_SECONDS = 0.05
+"""How long a wait sleeps for 0 seconds each time. Where the CPU had slept for longer, the next
+launch of a mesh took 400 µs, not 100."""
 
 MOST_QUEUED = 16
 """Launches behind a loop, after which the next one waits: a full queue would also block signals.
@@ -340,10 +340,10 @@ class Timeline:
                     waiting.relieve()
                 elapsed = time.perf_counter() - start
                 pause = min(elapsed * SLEEP_SHARE, LONGEST_SLEEP) - WAKING_SECONDS
-                if elapsed > SPIN_SECONDS:
-                    time.sleep(pause)
+                if pause > 0:  # others may need the GIL
+                    time.sleep(pause if elapsed > AWAKE_SECONDS else 0)
                 elif self._callbacks is not None:
-                    time.sleep(0)  # the thread of callbacks needs the GIL, sooner than others
+                    time.sleep(0)  # the thread of callbacks needs it sooner
         except (DeviceLostError, PeerLostError, MeshMismatchError) as reason:
             if isinstance(reason, DeviceLostError):
                 self._end_calls()  # nothing is left to stop
