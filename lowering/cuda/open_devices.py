@@ -212,9 +212,8 @@ def _open(ordinal: int) -> OpenDevice:
     try:
         from lowering.driver import CudaDriver
 
-        write_constructors(
-            "lowering.cuda", "lowering.driver", "lowering.plan"
-        )  # beside that thread
+        # beside that thread
+        write_constructors("lowering.cuda", "lowering.driver", "lowering.plan")
         driver = CudaDriver(ordinal)
     except Exception as error:
         raise RuntimeError(

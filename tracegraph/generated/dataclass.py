@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 else:
 
     def dataclass(cls=None, /, **options):
-        """As `dataclasses.dataclass`, without `order`, `match_args` and `unsafe_hash`.
+        """As `dataclasses.dataclass`, without `order`, `match_args`, `unsafe_hash` and `InitVar`.
 
         >>> @dataclass(frozen=True, slots=True)
         ... class Point:

@@ -76,7 +76,7 @@ def steps_are_shared(nest: RowNest) -> bool:
 
 def rows_are_far(nest: RowNest) -> bool:
     """Whether all of several rows read the same elements at a step, of arrays that are in no near
-    cache: whoever reads one is to fold it for many rows.
+    cache: a thread that reads an element should fold it for many rows.
     """
     if any(row_pass.stores for row_pass in nest.passes):
         return False

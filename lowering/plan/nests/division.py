@@ -99,7 +99,9 @@ def _parts(nest: MapNest, buffers: Set[Buffer]) -> list[MapNest] | None:
 
 
 def _end(guard: Expr, space: Sequence[int]) -> tuple[int, _Ends] | None:
-    """The axis at whose ends alone a guard holds, and how many points these have: the fewest."""
+    """An axis, and the points at its ends, outside of which a guard is false; None if none is
+    known. Of several, that with the smallest share of the points.
+    """
     found = [each for part in conjuncts(guard) if (each := _at_an_end(part, space)) is not None]
     return min(found, key=lambda each: sum(each[1]) / space[each[0]], default=None)
 

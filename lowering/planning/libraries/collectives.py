@@ -78,7 +78,8 @@ def _joined(
 ) -> list[list[int]]:
     """The runs, with those of collectives joined to the one before that they do not wait for.
 
-    They may begin as early as that one: else it would wait for what can be computed beside it.
+    A run is joined only if it can begin as early as that one, which would wait for it otherwise,
+    and not run beside what the run needs.
     """
     needs: list[list[int]] = [[] for _ in nodes]
     for first, second in edges:

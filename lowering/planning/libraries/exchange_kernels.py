@@ -42,10 +42,11 @@ MOST_FIRST_BLOCKS = 64
 """Blocks of these that exchange, which wait for one another: all are resident at once."""
 
 FEW_ROUNDS = 2
-"""Points that each of these threads may compute, one after the other."""
+"""Points at ends that each thread of the first blocks may compute, one after the other: rounds."""
 
 ROUND_POINTS = 1 << 19
-"""If other blocks have so many for each, it may be more: they take longer than the µs of one."""
+"""Points inside that take the other blocks longer than a round takes the first ones. There may be a
+round for each of as many."""
 
 
 def with_exchange_kernels(
