@@ -24,4 +24,4 @@ def test_what_somebody_has_frozen_stays_so() -> None:
     gc.freeze()
     frozen = gc.get_freeze_count()
     gc_pause.count_as_old()
-    assert gc.get_freeze_count() == frozen > 0
+    assert 0 < gc.get_freeze_count() <= frozen  # some may be freed meanwhile
