@@ -51,7 +51,7 @@ def imported_alone(module: str, packages: Sequence[str]) -> Any:
 
 
 def _leave(packages: Sequence[str]) -> None:
-    """Whoever imports these packages from now on has the real ones."""
+    """Let later imports of these packages find the real ones."""
     with _leaving:
         for package in packages:
             if type(sys.modules.get(package)) is _BarePackage:

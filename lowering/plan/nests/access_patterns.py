@@ -63,8 +63,8 @@ def loop_is_contiguous(nest: RowNest) -> bool:
 
 
 def steps_are_shared(nest: RowNest) -> bool:
-    """Whether all rows read the same elements at a step, of small arrays, and there are so many
-    rows that each has a thread of its own: a warp reads an element once for all of its rows.
+    """Whether all rows read the same elements of small arrays at a step, and there are enough rows
+    for a thread each: a warp reads an element once for all of its rows.
 
     Only in one pass: of several, lanes keep what they compute of a row from pass to pass.
     """
